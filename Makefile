@@ -1,0 +1,40 @@
+# Every target makes its own environment in .venv; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CORES := $(shell nproc 2>/dev/null || echo 2)
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test torture lint format bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/allocopt demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(CORES)
+
+torture: $(STAMP)
+	ALLOCOPT_EXAMPLES=5000 $(BIN)/python -m pytest -n $(CORES) tests/test_laws.py tests/test_methods_agree.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/compare.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,60 @@
+"""allocopt: compute, prove and use optimal allocations in linear bandits.
+
+>>> import allocopt as ao
+>>> s = ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0])
+>>> round(s.value, 6), s.status.name
+(8.0, 'CERTIFIED')
+"""
+
+from allocopt import programs
+from allocopt.bandit import LinearBandit
+from allocopt.certificate import Enclosure
+from allocopt.errors import (
+    AllocoptError,
+    Infeasible,
+    Interrupted,
+    InvalidFile,
+    InvalidInstance,
+    InvalidOption,
+    InvalidProgram,
+    InvalidProof,
+    LicenseMissing,
+    MethodUnavailable,
+    SolverFailed,
+)
+from allocopt.program import AllocationProgram
+from allocopt.progress import Progress
+from allocopt.proof import load_solution
+from allocopt.solution import Solution, Status
+from allocopt.solve import optimal_pulls, regret_constant, solve
+from allocopt.spanner import Spanner, barycentric_spanner
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AllocationProgram",
+    "AllocoptError",
+    "Enclosure",
+    "Infeasible",
+    "Interrupted",
+    "InvalidFile",
+    "InvalidInstance",
+    "InvalidOption",
+    "InvalidProgram",
+    "InvalidProof",
+    "LicenseMissing",
+    "LinearBandit",
+    "MethodUnavailable",
+    "Progress",
+    "Solution",
+    "SolverFailed",
+    "Spanner",
+    "Status",
+    "__version__",
+    "barycentric_spanner",
+    "load_solution",
+    "optimal_pulls",
+    "programs",
+    "regret_constant",
+    "solve",
+]

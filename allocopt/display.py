@@ -1,0 +1,153 @@
+"""What the commands show: tables, and a progress line for anything that takes over two seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from allocopt.certificate import Enclosure
+from allocopt.progress import Callback, Progress
+from allocopt.solution import Solution, Status
+
+__all__ = ["enclosure_document", "interval", "progress_line", "short_interval", "solution_document", "solution_tables"]
+
+_PATIENCE = 2.0  # seconds before a progress line appears
+
+
+@contextlib.contextmanager
+def progress_line(what: str) -> Iterator[Callback]:
+    """A callback that shows the closing gap on a terminal's standard error once two seconds have passed."""
+    console = Console(stderr=True)
+    started = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        status: Any = None
+
+        def show(progress: Progress) -> None:
+            nonlocal status
+            if not console.is_terminal or time.perf_counter() - started < _PATIENCE:
+                return
+            text = (
+                f"{what}: {progress.method}, step {progress.iteration}, {progress.seconds:.0f} s, "
+                f"value in [{progress.lower:.6g}, {progress.upper:.6g}], gap {progress.gap:.1e}"
+            )
+            if status is None:
+                status = stack.enter_context(console.status(text))
+            status.update(text)
+
+        yield show
+
+
+def interval(enclosure: Enclosure) -> str:
+    """A proven interval with as many digits as it has, and no more than it deserves."""
+    if not np.isfinite(enclosure.upper):
+        return f"[{enclosure.lower!r}, inf)"
+    return f"[{enclosure.lower!r}, {enclosure.upper!r}]"
+
+
+def short_interval(lower: float, upper: float, digits: int = 10) -> str:
+    """An interval rounded outwards to so many significant digits: wider than what was proven, never narrower."""
+    outwards = [
+        Context(prec=digits, rounding=rounding).create_decimal_from_float(x).normalize()
+        for x, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    ]
+    return f"[{outwards[0]:f}, {outwards[1]:f}]"
+
+
+def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int = 20) -> Iterator[Table]:
+    """The summary, the allocation and the binding constraints."""
+    yield _summary(solution, enclosure)
+    yield _allocation(solution, most)
+
+
+def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
+    colour = {Status.CERTIFIED: "green", Status.INACCURATE: "yellow", Status.FAILED: "red"}[solution.status]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row(
+        "program", f"{solution.program.kind}, {solution.program.n_arms} arms in {solution.program.dim} dimensions"
+    )
+    table.add_row("value", f"{solution.value:.10g}")
+    if enclosure is not None:
+        table.add_row("proven", interval(enclosure))
+        for arm, gap in enclosure.tied_gaps.items():
+            table.add_row("", f"arm {arm} taken as optimal; its exact gap is {gap:.3g}")
+        for note in enclosure.notes:
+            table.add_row("", note)
+    table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
+    table.add_row("status", f"[{colour}]{solution.status.name}[/{colour}] {solution.stats.get('reason', '')}")
+    seconds = f"{solution.stats['seconds'] * 1e3:.1f} ms" if "seconds" in solution.stats else "-"
+    table.add_row("method", f"{solution.method}, {seconds}")
+    return table
+
+
+def _allocation(solution: Solution, most: int) -> Table:
+    program = solution.program
+    shown = np.union1d(solution.support, solution.optimal_arms)
+    if program.target_arms is not None:
+        shown = np.union1d(shown, solution.binding)
+    cost = program.costs * np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
+    order = shown[np.lexsort((-cost[shown], np.isfinite(solution.allocation[shown])))]
+    table = Table(title="allocation and binding arms", caption=_rest(len(order), most), caption_justify="left")
+    for name in ("arm", "cost", "allocation", "share of cost", "multiplier", "binding"):
+        table.add_column(name, justify="right")
+    per_arm = program.target_arms is not None
+    binding = set(solution.binding.tolist()) if per_arm else set()
+    total = float(cost.sum())
+    for i in order[:most].tolist():
+        table.add_row(
+            str(i),
+            f"{program.costs[i]:.6g}",
+            f"{solution.allocation[i]:.6g}",
+            f"{cost[i] / total:.1%}" if total > 0 else "-",
+            f"{solution.multipliers[i]:.6g}" if per_arm else "-",
+            "yes" if i in binding else "",
+        )
+    return table
+
+
+def _rest(count: int, most: int) -> str | None:
+    return f"and {count - most} more (--json has all)" if count > most else None
+
+
+def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[str, Any]:
+    """A solution as JSON data; infinities are the string "inf"."""
+
+    def number(x: float) -> float | str:
+        return float(x) if np.isfinite(x) else "inf"
+
+    document: dict[str, Any] = {
+        "program": solution.program.kind,
+        "value": number(solution.value),
+        "lower": number(solution.lower),
+        "upper": number(solution.upper),
+        "gap": number(solution.gap),
+        "tol": solution.tol,
+        "status": solution.status.name,
+        "method": solution.method,
+        "stats": {k: v if isinstance(v, str) else number(v) for k, v in solution.stats.items() if k != "claim"},
+        "optimal_arms": solution.optimal_arms.tolist(),
+        "support": solution.support.tolist(),
+        "binding": solution.binding.tolist(),
+        "allocation": [number(x) for x in solution.allocation.tolist()],
+        "multipliers": [number(x) for x in solution.multipliers.tolist()],
+    }
+    if enclosure is not None:
+        document["proven"] = enclosure_document(enclosure)
+    return document
+
+
+def enclosure_document(enclosure: Enclosure) -> dict[str, Any]:
+    """A proven interval as JSON data."""
+    return {
+        "lower": enclosure.lower,
+        "upper": enclosure.upper if np.isfinite(enclosure.upper) else "inf",
+        "tied_gaps": {str(i): g for i, g in enclosure.tied_gaps.items()},
+        "notes": list(enclosure.notes),
+        "precision_bits": enclosure.precision,
+    }

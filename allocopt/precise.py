@@ -1,0 +1,94 @@
+"""Double-double arithmetic where cancellation would cost digits: gaps of near ties, and the quotient by the free arms.
+
+A number is held as an unevaluated sum hi + lo of two doubles (about 32 digits). Dekker's and Knuth's error-free
+transformations, vectorised; no fused multiply-add or extended precision is assumed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from allocopt.validation import Array
+
+Pair = tuple[Array, Array]
+
+_SPLITTER = 134217729.0  # 2^27 + 1: splits a 53-bit mantissa into two halves whose products are exact
+
+__all__ = ["dot", "eliminate"]
+
+
+def _two_sum(a: Array, b: Array) -> Pair:
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _two_product(a: Array, b: Array) -> Pair:
+    p = a * b
+    ah = _SPLITTER * a
+    ah = ah - (ah - a)
+    al = a - ah
+    bh = _SPLITTER * b
+    bh = bh - (bh - b)
+    bl = b - bh
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def _add(x: Pair, y: Pair) -> Pair:
+    s, e = _two_sum(x[0], y[0])
+    f, g = _two_sum(x[1], y[1])
+    s, e = _two_sum(s, e + f)
+    return _two_sum(s, e + g)
+
+
+def _negative(x: Pair) -> Pair:
+    return -x[0], -x[1]
+
+
+def _multiply(x: Pair, y: Pair) -> Pair:
+    p, e = _two_product(x[0], y[0])
+    return _two_sum(p, e + (x[0] * y[1] + x[1] * y[0]))
+
+
+def _divide(x: Pair, y: Pair) -> Pair:
+    q = x[0] / y[0]
+    zero = np.zeros_like(q)
+    r = _add(x, _negative(_multiply((q, zero), y)))
+    return _two_sum(q, r[0] / y[0])
+
+
+def dot(rows: Array, direction: Array) -> Pair:
+    """``rows @ direction`` as a double-double vector."""
+    hi = np.zeros(len(rows))
+    lo = np.zeros(len(rows))
+    total: Pair = (hi, lo)
+    for j in range(rows.shape[1]):
+        total = _add(total, _two_product(rows[:, j], np.full(len(rows), direction[j])))
+    return total
+
+
+def difference(x: Pair, y: Pair) -> Array:
+    """``x − y`` rounded to double."""
+    return _add(x, _negative(y))[0]
+
+
+def eliminate(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array:
+    """Subtract multiples of the pivot rows until the pivot columns of ``rows`` are zero.
+
+    ``pivot_rows`` is used in the given order, each with its own column (Gauss's elimination, so pivot row i is first
+    cleared in the columns before it). The result is accurate to a few ulps of each entry unless more than half of
+    the 32 digits cancel.
+    """
+    work: Pair = (np.concatenate([pivot_rows, rows]), np.zeros((len(pivot_rows) + len(rows), rows.shape[1])))
+    for i, column in enumerate(pivot_columns):
+        pivot: Pair = (work[0][i, column].reshape(1), work[1][i, column].reshape(1))
+        pivot_row: Pair = (work[0][i][None, :].copy(), work[1][i][None, :].copy())
+        below: Pair = (work[0][i + 1 :], work[1][i + 1 :])
+        factor = _divide((below[0][:, column], below[1][:, column]), pivot)
+        step = _multiply((factor[0][:, None], factor[1][:, None]), pivot_row)
+        hi, lo = _add(below, _negative(step))
+        hi[:, column] = 0.0
+        lo[:, column] = 0.0
+        work[0][i + 1 :] = hi
+        work[1][i + 1 :] = lo
+    return work[0][len(pivot_rows) :]

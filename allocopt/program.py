@@ -1,0 +1,307 @@
+r"""AllocationProgram, the one convex program behind everything, and its named constructors (`allocopt.programs`).
+
+    minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ
+
+Regret is Corollary `cor:regretlb`, horizon is Definition `def:opt`, optimism is section `sec:optimism` of the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from allocopt.bandit import LinearBandit, arm_matrix
+from allocopt.concentration import f_n
+from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
+from allocopt.validation import Array, IntArray, frozen, matrix, positive_number, vector, whole_number
+
+__all__ = ["AllocationProgram", "Origin", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What a program was made from, so that a proof can start from the user's own numbers instead of rounded ones."""
+
+    kind: str = "general"
+    bandit: LinearBandit | None = None
+    gaps: Array | None = None
+    pulls: Array | None = None
+    number: float | None = None
+    """f_n for horizon, log n for remaining, the width a for optimism: the double that the program was built with."""
+    horizon: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AllocationProgram:
+    r"""Minimise Σ κ_i α_i over l <= α <= u such that ||t_j||²_{H(α)^-1} <= ρ_j for every target.
+
+    Parameters
+    ----------
+    features : array_like, shape (k, d)
+        f_i: playing i once adds f_i f_iᵀ to the information matrix H.
+    costs : array_like, shape (k,)
+        κ_i >= 0. An arm of cost 0 without an upper bound is *free*: it gets α = inf and its direction is known exactly.
+    targets : array_like, shape (m, d)
+        t_j: the directions that must be known.
+    radii : array_like, shape (m,)
+        ρ_j > 0: how well.
+    lower, upper : array_like, shape (k,), optional
+        0 <= l <= u <= inf; by default 0 and inf.
+
+    Examples
+    --------
+    >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 2], [[1, 1]], [0.5])
+    >>> p.n_arms, p.n_targets
+    (2, 1)
+    """
+
+    features: Array
+    costs: Array
+    targets: Array
+    radii: Array
+    lower: Array = field(default=cast(Array, None))  # filled in below
+    upper: Array = field(default=cast(Array, None))
+    target_arms: IntArray | None = field(default=None, repr=False)
+    """For programs whose targets belong to arms: the arm of each target."""
+    origin: Origin = field(default_factory=Origin, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        features = matrix("features", self.features, InvalidProgram)
+        if not features.size:
+            raise InvalidProgram(f"features: expected at least one row and one column, got shape {features.shape}")
+        k, d = features.shape
+        costs = vector("costs", self.costs, InvalidProgram, length=k)
+        targets = matrix("targets", self.targets, InvalidProgram)
+        if not len(targets) or targets.shape[1] != d:
+            raise InvalidProgram(
+                f"targets: expected at least one row of {d} entries (as the features have), got shape {targets.shape}"
+            )
+        radii = vector("radii", self.radii, InvalidProgram, length=len(targets))
+        lower = np.zeros(k) if self.lower is None else self.lower
+        upper = np.full(k, np.inf) if self.upper is None else self.upper
+        lower = vector("lower", lower, InvalidProgram, length=k)
+        upper = vector("upper", upper, InvalidProgram, length=k, infinite=True)
+        for name, values, bad, wanted in (
+            ("costs", costs, costs < 0, ">= 0"),
+            ("radii", radii, radii <= 0, "> 0"),
+            ("lower", lower, lower < 0, ">= 0"),
+            ("upper", upper, upper < lower, ">= lower"),
+        ):
+            if bad.any():
+                i = int(np.flatnonzero(bad)[0])
+                raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {values[i]!r}")
+        for name, array in (
+            ("features", features), ("costs", costs), ("targets", targets), ("radii", radii),
+            ("lower", lower), ("upper", upper),
+        ):  # fmt: skip
+            put(self, name, frozen(array))
+
+    @property
+    def n_arms(self) -> int:
+        """k, the number of features."""
+        return len(self.features)
+
+    @property
+    def n_targets(self) -> int:
+        """m, the number of constraints."""
+        return len(self.targets)
+
+    @property
+    def dim(self) -> int:
+        """d, the number of columns."""
+        return int(self.features.shape[1])
+
+    @property
+    def kind(self) -> str:
+        """Which named program this is ("general" for one given by its arrays)."""
+        return self.origin.kind
+
+    @property
+    def free(self) -> IntArray:
+        """The arms that cost nothing and have no upper bound: α = inf."""
+        return np.flatnonzero((self.costs == 0) & np.isinf(self.upper))
+
+    def __repr__(self) -> str:
+        bounded = "" if not self.lower.any() and np.isinf(self.upper).all() else ", bounded"
+        return (
+            f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{bounded})"
+        )
+
+
+def _check_bandit(bandit: Any) -> LinearBandit:
+    if not isinstance(bandit, LinearBandit):
+        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+    return bandit
+
+
+def _check_learnable(arms: Array, gaps: Array) -> None:
+    """Refuse instances in which there is nothing to learn, each with its own reason."""
+    if not arms.any():
+        raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
+    if len(arms) == 1:
+        raise InvalidInstance("arms: expected at least two arms, got one; with one arm there is nothing to choose")
+    if (arms == arms[0]).all():
+        raise InvalidInstance(f"arms: expected different arms, but all {len(arms)} are equal")
+    if not gaps.any():
+        raise InvalidInstance(
+            f"gaps: expected a positive gap, but all {len(gaps)} are zero; every arm is optimal and c = 0"
+        )
+
+
+def _square(name: str, gaps: Array) -> Array:
+    """Δ², refusing gaps whose square leaves the range of doubles."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = gaps**2
+    bad = ~np.isfinite(squares) | (squares < 1e-290)
+    if bad.any():
+        raise InvalidInstance(
+            f"{name}: expected positive gaps between 1e-145 and 1e150, got {gaps[np.flatnonzero(bad)[0]]!r}; rescale"
+        )
+    return squares
+
+
+def _arm_program(
+    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None
+) -> AllocationProgram:
+    """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
+    _check_learnable(arms, gaps)
+    suboptimal = np.flatnonzero(gaps > 0)
+    radii = _square("gaps", gaps[suboptimal]) * scale
+    return AllocationProgram(arms, gaps, arms[suboptimal], radii, lower, upper, target_arms=suboptimal, origin=origin)  # type: ignore[arg-type]
+
+
+def regret(bandit: LinearBandit) -> AllocationProgram:
+    r"""The program whose value is c(A,θ): costs Δ_x, ||x||²_{H^-1} <= Δ_x²/(2σ²) for suboptimal x.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> ao.programs.regret(ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0]))
+    AllocationProgram(regret, n_arms=3, n_targets=2, dim=2)
+    """
+    b = _check_bandit(bandit)
+    return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("regret", b))
+
+
+def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
+    r"""T_n(Δ) of Definition `def:opt`: ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
+
+    ``constant`` is the universal constant in f_n, which the paper leaves open.
+
+    Examples
+    --------
+    >>> horizon([[1, 0], [0, 1]], [0, 0.5], 1000).n_targets
+    1
+    """
+    x = arm_matrix(arms)
+    delta = vector("gaps", gaps, InvalidInstance)
+    if len(delta) != len(x):
+        raise InvalidInstance(f"gaps: expected {len(x)} entries, one per arm, got {len(delta)}")
+    if (delta < 0).any():
+        i = int(np.flatnonzero(delta < 0)[0])
+        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {delta[i]!r}")
+    n = whole_number("n", n, InvalidOption, least=3)
+    _check_learnable(x, delta)
+    from allocopt.reduction import spanning_coordinates
+
+    level = f_n(n, len(spanning_coordinates(x)), constant)
+    return horizon_at_level(x, delta, level, n)
+
+
+def horizon_at_level(arms: Array, gaps: Array, level: float, n: int | None) -> AllocationProgram:
+    """``horizon`` with f_n given as a number (a proof file stores it so)."""
+    return _arm_program(arms, gaps, 1.0 / level, Origin("horizon", gaps=gaps, number=level, horizon=n))
+
+
+def best_arm(bandit: LinearBandit) -> AllocationProgram:
+    r"""The characteristic time T*(θ) of best-arm identification: costs 1, ||x − x*||²_{H^-1} <= Δ_x²/(2σ²).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> b = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
+    >>> round(ao.solve(ao.programs.best_arm(b)).value, 6)
+    8.0
+    """
+    b = _check_bandit(bandit)
+    _check_learnable(b.arms, b.gaps)
+    best = b.arms[b.optimal_arms[0]]
+    if not (b.arms[b.optimal_arms] == best).all():
+        raise InvalidInstance(
+            f"bandit: expected a unique best arm, but arms {b.optimal_arms.tolist()} tie; no amount of data can tell "
+            "them apart (T* is infinite)"
+        )
+    suboptimal = b.suboptimal_arms
+    radii = _square("gaps", b.gaps[suboptimal]) * (0.5 / b.noise_variance)
+    return AllocationProgram(
+        b.arms, np.ones(b.n_arms), b.arms[suboptimal] - best, radii,
+        target_arms=suboptimal, origin=Origin("best_arm", b),
+    )  # fmt: skip
+
+
+def g_optimal(arms: Any) -> AllocationProgram:
+    r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> round(ao.solve(ao.programs.g_optimal([[1, 0], [0, 1], [1, 1]])).value, 6)
+    2.0
+    """
+    x = arm_matrix(arms)
+    if not x.any():
+        raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
+    moving = np.flatnonzero(x.any(axis=1))
+    return AllocationProgram(
+        x, np.ones(len(x)), x[moving], np.ones(len(moving)), target_arms=moving, origin=Origin("g_optimal")
+    )
+
+
+def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
+    r"""What any optimistic algorithm with confidence sets {||θ̂ − θ||²_G <= a σ² log n} pays at least.
+
+    The regret program with T_x <= 4aσ²/Δ_x² (times log n): optimism stops playing an arm then. Always feasible
+    for ``width`` a >= 1/2; for less, consistency may be out of reach (`Infeasible`).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> b = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.8]], [1, 0])
+    >>> round(ao.solve(ao.programs.optimism(b, 1.0)).value, 6)
+    23.375
+    """
+    b = _check_bandit(bandit)
+    a = positive_number("width", width, InvalidOption)
+    upper = np.full(b.n_arms, np.inf)
+    suboptimal = b.suboptimal_arms
+    upper[suboptimal] = 4.0 * a * b.noise_variance / _square("gaps", b.gaps[suboptimal])
+    return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
+
+
+def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
+    r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> b = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
+    >>> round(ao.solve(ao.programs.remaining(b, [50, 1], 1000)).value, 6)
+    2.0
+    """
+    b = _check_bandit(bandit)
+    counts = vector("pulls", pulls, InvalidInstance, length=b.n_arms)
+    if (counts < 0).any():
+        i = int(np.flatnonzero(counts < 0)[0])
+        raise InvalidInstance(f"pulls: expected entries >= 0, but entry {i} is {counts[i]!r}")
+    n = whole_number("n", n, InvalidOption, least=3)
+    return remaining_at_log(b, counts, math.log(n), n)
+
+
+def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
+    """``remaining`` with log n given as a number (a proof file stores it so)."""
+    origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
+    return _arm_program(bandit.arms, bandit.gaps, 0.5 / bandit.noise_variance, origin, lower=pulls / log_n)

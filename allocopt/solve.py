@@ -1,0 +1,234 @@
+"""solve(): choose a method, run it, and certify what it found from the program's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from allocopt.bandit import LinearBandit
+from allocopt.canonical import Bounds, Canonical, evaluate
+from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.program import AllocationProgram, horizon, regret
+from allocopt.progress import Callback, Monitor, OutOfTime
+from allocopt.reduction import Reduction, reduce
+from allocopt.solution import Solution, Status
+from allocopt.solvers import AUTO, METHODS, Method, backend
+from allocopt.threads import single_threaded
+from allocopt.tolerances import BINDING, DEFAULT_TOL, SUPPORT, TIE
+from allocopt.validation import Array, positive_number
+
+__all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
+
+_SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
+
+
+def solve(
+    program: AllocationProgram,
+    method: str = "auto",
+    tol: float = DEFAULT_TOL,
+    max_seconds: float | None = None,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Solution:
+    r"""Solve an allocation program and certify the answer.
+
+    Parameters
+    ----------
+    program : AllocationProgram
+        From ``allocopt.programs`` or given by its arrays.
+    method : str
+        "auto", "closed-form", "interior-point", "active-set", "frank-wolfe" or "conic".
+    tol : float
+        Relative gap (upper − lower)/lower to reach.
+    max_seconds : float, optional
+        Stop then and return the best certified answer so far.
+    callback : callable, optional
+        Called with a `Progress` (certified bounds of the moment) after every step.
+    **options
+        The method's own options, e.g. ``solver="SCS"`` for "conic"; an unknown one raises.
+
+    Returns
+    -------
+    Solution
+        ``status`` is CERTIFIED only if the gap, recomputed from the program, is at most ``tol``.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> bandit = ao.LinearBandit([[1, 0], [0, 1], [0.99, 0.02]], [1, 0])
+    >>> s = ao.solve(ao.programs.regret(bandit))
+    >>> round(s.value, 6), s.status.name, s.support.tolist()
+    (8.0, 'CERTIFIED', [1])
+    """
+    if not isinstance(program, AllocationProgram):
+        raise InvalidProgram(f"program: expected an AllocationProgram, got a {type(program).__name__}")
+    tol = positive_number("tol", tol)
+    if max_seconds is not None:
+        max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
+    if callback is not None and not callable(callback):
+        raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    asked = _named(method, options)
+    reduction = reduce(program)
+    problem = reduction.canonical
+    if not len(reduction.targets) or not len(reduction.variables):
+        return _nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
+    chosen = _choose(asked, problem)
+    monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
+    stats: dict[str, Any] = {}
+    reason = None
+    try:
+        with single_threaded() if problem.features.size <= _SMALL else nullcontext():
+            stats.update(backend(chosen)(problem, monitor, **options))
+            bounds = monitor.best
+            if bounds is not None and np.isfinite(bounds.upper):
+                bounds = _tidy(problem, bounds, tol)
+    except OutOfTime:
+        bounds, reason = monitor.best, f"max_seconds = {max_seconds:g} passed"
+    except SolverFailed as failure:
+        bounds, reason = monitor.best, str(failure)
+    except KeyboardInterrupt:
+        best = monitor.best
+        stats["seconds"] = monitor.seconds
+        raise Interrupted(
+            None if best is None else certified_solution(reduction, best, chosen.name, tol, "interrupted", stats)
+        ) from None
+    if bounds is None:
+        bounds = _even_allocation(problem)
+    stats["seconds"] = monitor.seconds
+    return certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
+
+
+def _named(method: str, options: Mapping[str, Any]) -> Method | None:
+    """The method asked for (None for "auto"), once its name and options are known to be right."""
+    if method == "auto":
+        if options:
+            raise InvalidOption(
+                f"{next(iter(options))}: method 'auto' takes no options of its own; name the method it belongs to"
+            )
+        return None
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidOption(f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}")
+    chosen = METHODS[method]
+    unknown = [name for name in options if name not in chosen.options]
+    if unknown:
+        known = ", ".join(chosen.options) or "none"
+        raise InvalidOption(f"{unknown[0]}: not an option of method {method!r} (it has: {known})")
+    return chosen
+
+
+def _choose(asked: Method | None, problem: Canonical) -> Method:
+    if asked is not None:
+        lack = asked.lacks(problem)
+        if lack:
+            able = [m.name for m in METHODS.values() if m.lacks(problem) is None]
+            raise MethodUnavailable(f"method {asked.name!r} {lack}; these can solve it: {', '.join(able)}")
+        return asked
+    for name, most in AUTO:
+        if (most is None or len(problem.features) <= most) and METHODS[name].lacks(problem) is None:
+            return METHODS[name]
+    raise AssertionError("the last method of AUTO solves everything")
+
+
+def _nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -> Solution:
+    """Every constraint is met by what is fixed or free already (`reduce` has checked that)."""
+    problem = reduction.canonical
+    k, m = len(reduction.variables), len(reduction.targets)
+    bounds = Bounds(problem.offset, problem.offset, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
+
+
+def _even_allocation(problem: Canonical) -> Bounds:
+    """What a method that never reported anything leaves us with: every arm alike."""
+    alpha = 1.0 / np.einsum("ij,ij->i", problem.features, problem.features)
+    if problem.upper is not None:
+        alpha = np.minimum(alpha, problem.upper)
+    return evaluate(problem, alpha, np.ones(len(problem.targets)))
+
+
+def _tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
+    """Set to zero what complementarity says is zero, as long as the recomputed certificate is not worse for it."""
+    alpha, lam = bounds.alpha, bounds.multipliers
+    idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
+    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
+    if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
+        return bounds
+    tidied = evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam))
+    return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
+
+
+def certified_solution(
+    reduction: Reduction, bounds: Bounds, method: str, tol: float, reason: str | None, stats: dict[str, Any]
+) -> Solution:
+    """A Solution from certified canonical bounds; the status follows from their gap alone."""
+    program = reduction.program
+    allocation = reduction.allocation(bounds.alpha)
+    lam = bounds.multipliers
+    tight = (lam > BINDING * lam.max(initial=0.0)) | (bounds.constraints >= (1.0 - BINDING) * _level(reduction, bounds))
+    tight &= bounds.constraints > 0
+    targets = reduction.targets[tight]
+    binding = targets if program.target_arms is None else program.target_arms[targets]
+    gap = bounds.gap
+    if not np.isfinite(bounds.upper):
+        status, reason = Status.FAILED, reason or "the information matrix is singular in double precision"
+    elif gap <= tol:
+        status = Status.CERTIFIED
+    else:
+        status = Status.INACCURATE
+        reason = (
+            reason
+            or f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
+        )
+    if status is not Status.CERTIFIED:
+        stats = {**stats, "reason": reason}
+    return Solution(
+        program, allocation, reduction.multipliers(lam), bounds.lower, bounds.upper, status, method, tol,
+        np.sort(binding), reduction.quotient.coordinates, {**stats, "rounding": bounds.rounding},
+    )  # fmt: skip
+
+
+def _level(reduction: Reduction, bounds: Bounds) -> float:
+    """The g at which a constraint is tight: 1, or the largest where the allocation was scaled to it."""
+    return float(bounds.constraints.max(initial=0.0)) if reduction.canonical.scalable else 1.0
+
+
+def regret_constant(
+    arms: Any, theta: Any, noise_variance: float = 1.0, *, tie_tolerance: float = TIE, **how: Any
+) -> Solution:
+    """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
+
+    ``how`` is passed to `solve` (method, tol, max_seconds, callback and the method's options).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> round(ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).value, 6)
+    8.0
+    """
+    return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
+
+
+def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+    """T_n(Δ) of Definition `def:opt`: how often to play each arm within n rounds (inf on zero-gap arms).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> ao.optimal_pulls([[1, 0], [0, 1]], [0, 0.5], 1000).allocation.round(3)
+    array([    inf,  84.267])
+    """
+    return solve(horizon(arms, gaps, n, constant=constant), **how)
+
+
+def recertify(
+    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, stats: dict[str, Any]
+) -> Solution:
+    """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to."""
+    reduction = reduce(program)
+    if not len(reduction.targets) or not len(reduction.variables):
+        return _nothing_to_decide(reduction, tol, stats)
+    alpha = reduction.canonical_allocation(allocation)
+    bounds = evaluate(reduction.canonical, alpha, reduction.canonical_multipliers(multipliers))
+    return certified_solution(reduction, bounds, method, tol, None, stats)

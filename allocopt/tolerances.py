@@ -1,0 +1,33 @@
+"""Every tolerance of the package, once, with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EPS: Final = 2.0**-52
+"""Spacing of doubles at 1."""
+
+DEFAULT_TOL: Final = 1e-8
+"""Relative certified gap that ``solve`` aims at: half the digits of a double, reached by second-order methods in a
+few extra steps and far below any statistical error."""
+
+TIE: Final = 1e-14
+"""Two means are a tie when they differ by at most this times the magnitude of the terms they are summed from
+(Σ|x_i θ_i|). Arms and θ that were themselves computed carry rounding of a few 1e-16 per term."""
+
+ZERO_ROW: Final = 1e-15
+"""A vector whose image in the quotient is at most this times the vector is a multiple of a free direction up to
+the rounding of its own entries."""
+
+RANK: Final = 1e-13
+"""Singular directions below this (rows and columns equilibrated first) are rounding noise of a rank-deficient set."""
+
+CANCELLATION: Final = 1.0 / 8
+"""Rows that shrink below this factor in the quotient are recomputed in double-double arithmetic."""
+
+SUPPORT: Final = 1e-6
+"""Entries of α and λ below this share of the largest are dropped when complementarity says they are zero and the
+recomputed certificate does not suffer."""
+
+BINDING: Final = 1e-6
+"""A constraint is called binding when its multiplier is positive or its slack is below this, relatively."""

@@ -1,0 +1,114 @@
+"""Programs whose answer is a formula (math.md section 6).
+
+- Independent directions: every feature and target lies along one of r independent directions (finite-armed bandits,
+  and every quotient of dimension 1). Each direction is a problem of its own: α = max_j β_j² with b_j = β_j a.
+- Equal gaps: targets are the features times one factor β, so c = β² r by Kiefer and Wolfowitz; the allocation is a
+  G-optimal design, found numerically and certified like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.canonical import Canonical
+from allocopt.errors import MethodUnavailable
+from allocopt.progress import Monitor
+from allocopt.tolerances import EPS
+from allocopt.validation import Array, IntArray
+
+__all__ = ["Directions", "EqualGaps", "solve", "structure"]
+
+_PARALLEL = 64 * EPS  # sine of the angle below which two rows are one direction
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """For each direction: its cheapest feature, its most demanding target (−1 if none), and β."""
+
+    features: IntArray
+    targets: IntArray
+    ratios: Array
+
+
+@dataclass(frozen=True)
+class EqualGaps:
+    """Targets are the features times ``factor``; the value is ``factor``² r."""
+
+    factor: float
+
+
+def structure(problem: Canonical) -> Directions | EqualGaps | None:
+    """The closed form that applies, if one does."""
+    if not problem.scalable:
+        return None
+    return _directions(problem) or _equal_gaps(problem)
+
+
+def _unit(rows: Array) -> tuple[Array, Array]:
+    """Unit rows with a positive largest entry, and the signed lengths."""
+    size = np.abs(rows).max(axis=1)
+    length = size * np.sqrt(np.einsum("ij,ij->i", rows / size[:, None], rows / size[:, None]))
+    length = length * np.sign(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])
+    return rows / length[:, None], length
+
+
+def _directions(problem: Canonical) -> Directions | None:
+    r = problem.rank
+    if r > 1 and len(problem.features) > 50 * r * r:
+        return None  # so many arms along so few directions is not worth the search
+    features, feature_length = _unit(problem.features)
+    axes: list[Array] = []
+    members: list[int] = []
+    for i in np.argsort(-np.abs(feature_length), kind="stable"):  # longest first: it is the cheapest of its direction
+        if not any(_parallel(features[i], axis) for axis in axes):
+            if len(axes) == r:
+                return None
+            axes.append(features[i])
+            members.append(int(i))
+    targets, target_length = _unit(problem.targets)
+    best = np.full(r, -1)
+    ratios = np.zeros(r)
+    for n, axis in enumerate(axes):
+        along = np.flatnonzero([_parallel(t, axis) for t in targets])
+        if len(along):
+            j = int(along[np.argmax(np.abs(target_length[along]))])
+            best[n], ratios[n] = j, abs(target_length[j] / feature_length[members[n]])
+    placed = sum(any(_parallel(t, axis) for axis in axes) for t in targets)
+    return Directions(np.array(members), best, ratios) if placed == len(targets) else None
+
+
+def _parallel(one: Array, other: Array) -> bool:
+    return bool(min(np.abs(one - other).max(), np.abs(one + other).max()) <= _PARALLEL)
+
+
+def _equal_gaps(problem: Canonical) -> EqualGaps | None:
+    if problem.features.shape != problem.targets.shape:
+        return None
+    i, j = np.unravel_index(int(np.argmax(np.abs(problem.features))), problem.features.shape)
+    factor = float(problem.targets[i, j] / problem.features[i, j])
+    tolerance = 64 * EPS * np.abs(problem.targets).max(axis=1, keepdims=True)
+    same = np.abs(problem.targets - factor * problem.features) <= tolerance
+    return EqualGaps(factor) if same.all() else None
+
+
+def solve(problem: Canonical, monitor: Monitor) -> dict[str, float | str]:
+    """Apply the formula; `MethodUnavailable` where there is none."""
+    form = structure(problem)
+    if form is None:
+        raise MethodUnavailable("closed-form: no formula is known for this program")
+    if isinstance(form, Directions):
+        alpha = np.zeros(len(problem.features))
+        multipliers = np.zeros(len(problem.targets))
+        asked = form.targets >= 0
+        alpha[form.features[asked]] = form.ratios[asked] ** 2
+        # a direction nobody asks about still needs a trace of information for M to be invertible
+        alpha[form.features[~asked]] = EPS * alpha.sum()
+        multipliers[form.targets[asked]] = form.ratios[asked] ** 2
+        monitor.report(alpha, multipliers, 1)
+        return {"formula": "independent directions"}
+    from allocopt.solvers import active_set
+
+    stats = active_set.solve(problem, monitor)
+    return {"formula": "equal gaps", "formula_value": form.factor**2 * problem.rank, **stats}

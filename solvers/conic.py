@@ -1,0 +1,241 @@
+r"""Conic back end: the canonical program as a semidefinite program, handed to Clarabel, SCS or MOSEK through cvxpy.
+
+An independent check on the package's own solvers, and what a careful user would write by hand. Two formulations
+of  min Σα  s.t.  b_jᵀ M(α)^-1 b_j <= 1,  0 <= α <= u,  with M(α) = BᵀB + Σ α_i a_i a_iᵀ:
+
+- compact:  [[M(α), V], [Vᵀ, S]] ⪰ 0,  c_jᵀ S c_j <= 1 for all j, where b_j = V c_j and V is an orthonormal basis of the
+  targets' span (V = I when they span): one cone of order at most 2r and m scalar rows, whose duals are λ;
+- lmi:  [[M(α), b_j], [b_jᵀ, 1]] ⪰ 0 for each j: m cones of order r + 1. With a dual matrix λ [[y yᵀ, −y], [−yᵀ, 1]] the
+  Lagrangian becomes the lower bound of math.md section 4, so λ_j is its last entry.
+
+Conic solvers stop at absolute residuals, so units decide how good their answer is: the data are written in units in
+which the value is about 1 and in the basis in which M(α) = I at the best α known; then the answer gives the next basis.
+What a solver calls optimal is not believed: the monitor certifies every answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from allocopt.canonical import Canonical, whitener
+from allocopt.errors import InvalidOption, LicenseMissing, MethodUnavailable, SolverFailed
+from allocopt.progress import Monitor, OutOfTime
+from allocopt.solvers.interior_point import starting_point
+from allocopt.validation import Array
+
+__all__ = ["FORMULATIONS", "SOLVERS", "mosek_status", "solve"]
+
+SOLVERS = ("CLARABEL", "SCS", "MOSEK")
+FORMULATIONS = ("compact", "lmi")
+
+_ROUNDS = 8  # a backstop: two or three gain anything with Clarabel, three or four with SCS
+_WORTHWHILE = 0.5  # go on re-whitening while a round brings the certified gap below this fraction of what it was
+_SAFETY = 1e-2  # the solver's own tolerance as a fraction of the gap asked for: its residuals are not our gap
+_TIGHTEST = 1e-11  # below this Clarabel's and MOSEK's steps are rounding noise
+_LOOSEST = 1e-8  # cheap for an interior point: the last digits cost a couple of steps
+_SCS_TIGHTEST = 1e-9  # beyond this a first-order method takes longer than it is worth
+_SCS_ITERATIONS = 3_000  # a round: in a bad basis SCS crawls, and what it has by then is enough to find a better one
+_MIX = 1e-8  # share of the first allocation in the one that whitens: keeps M definite where the answer's is singular
+_SPAN = 1e-10  # singular values of the whitened targets below this fraction of the largest are not part of their span
+
+_MOSEK_LICENCE_HELP = (
+    "put mosek.lic in the folder 'mosek' of your home directory or point MOSEKLM_LICENSE_FILE to it "
+    "(trial and free academic licences: https://www.mosek.com/products/trial), or use solver='CLARABEL'"
+)
+
+
+def solve(
+    problem: Canonical, monitor: Monitor, *, solver: str = "CLARABEL", formulation: str = "compact"
+) -> dict[str, float | str]:
+    """Solve a few times, each in the basis that the answer before it suggests; every answer goes to ``monitor``."""
+    name = _checked(solver, formulation)
+    cp = _cvxpy()
+    _require(cp, name)
+
+    first = best = starting_point(problem)
+    gap = monitor.report(first, np.ones(len(problem.targets)), 0).gap
+    iterations, rounds, status = 0, 0, "not started"
+    while rounds < _ROUNDS and not monitor.done:
+        monitor.tick()
+        try:
+            model = _model(cp, problem, (1.0 - _MIX) * best + _MIX * first, formulation)
+            answer = _solve_model(model, problem, name, monitor)
+        except SolverFailed:
+            monitor.tick()  # a solver that ran out of time is not a failure
+            if rounds:
+                break
+            raise
+        rounds += 1
+        iterations += answer.iterations
+        status = answer.status
+        bounds = monitor.report(answer.alpha, answer.multipliers, iterations)
+        if not bounds.gap < _WORTHWHILE * gap:
+            break
+        best, gap = bounds.alpha, bounds.gap
+    return {"iterations": iterations, "rounds": rounds, "solver": name, "solver_status": status}
+
+
+def mosek_status() -> str | None:
+    """None when MOSEK can be used, else why not: "not installed" or "no licence".
+
+    cvxpy lists MOSEK as installed without a licence and then fails with an error that is not its own, so this asks
+    MOSEK itself to solve an empty task.
+    """
+    try:
+        mosek = importlib.import_module("mosek")
+    except ImportError:
+        return "not installed"
+    try:
+        with mosek.Env() as environment, environment.Task(0, 0) as task:
+            task.optimize()
+    except mosek.Error:
+        return "no licence"
+    return None
+
+
+def _checked(solver: str, formulation: str) -> str:
+    """The solver's name in capitals; raises for anything that is not on the lists."""
+    name = solver.upper() if isinstance(solver, str) else solver
+    if name not in SOLVERS:
+        raise InvalidOption(f"solver: {solver!r} is not one of {', '.join(SOLVERS)}")
+    if formulation not in FORMULATIONS:
+        raise InvalidOption(f"formulation: {formulation!r} is not one of {', '.join(FORMULATIONS)}")
+    return name
+
+
+def _cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError:
+        raise MethodUnavailable("method 'conic' needs cvxpy: pip install allocopt[conic]") from None
+    return cvxpy
+
+
+def _require(cp: Any, name: str) -> None:
+    """Raise, with what to do about it, when a solver cannot be used here."""
+    if name == "MOSEK":
+        reason = mosek_status()
+        if reason == "not installed":
+            raise MethodUnavailable(
+                "solver 'MOSEK' is not installed: pip install allocopt[mosek], or solver='CLARABEL'"
+            )
+        if reason is not None:
+            raise LicenseMissing(f"solver 'MOSEK' is installed but has no licence: {_MOSEK_LICENCE_HELP}")
+    elif name not in cp.installed_solvers():
+        raise MethodUnavailable(f"solver {name!r} is not installed: pip install allocopt[conic]")
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    alpha: Array
+    multipliers: Array
+    iterations: int
+    status: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A cvxpy problem, its variable (α in ``unit``) and the constraints whose duals are λ."""
+
+    problem: Any
+    variable: Any
+    targets: list[Any]
+    unit: float
+
+
+def _model(cp: Any, problem: Canonical, alpha: Array, formulation: str) -> _Model:
+    """The program in units in which ``alpha`` costs 1 and in the basis in which M(alpha) = I."""
+    basis = whitener(problem, alpha)
+    if basis is None:
+        raise SolverFailed("the information matrix is numerically singular")
+    unit = float(alpha.sum()) or 1.0
+    features = problem.features @ basis * np.sqrt(unit)
+    base = problem.base @ basis
+    targets = problem.targets @ basis
+    r = problem.rank
+
+    x = cp.Variable(len(features))
+    # all of Σ x_i a_i a_iᵀ as one constant matrix times x: a sum of k terms would take cvxpy longer than the solve
+    information = cp.reshape(_squares(features).T @ x + (base.T @ base).ravel(), (r, r), order="C")
+    bounds = [x >= 0]
+    if problem.upper is not None:
+        finite = np.flatnonzero(np.isfinite(problem.upper))
+        bounds.append(x[finite] <= problem.upper[finite] / unit)
+    if formulation == "compact":
+        span = _span(targets)
+        q = span.shape[1]
+        bound = cp.Variable((q, q), symmetric=True)
+        cone = cp.bmat([[information, span], [span.T, bound]]) >> 0
+        rows = [_squares(targets @ span) @ cp.reshape(bound, (q * q,), order="C") <= 1]
+        constraints = [*bounds, cone, *rows]
+    else:
+        one = np.ones((1, 1))
+        rows = [cp.bmat([[information, b[:, None]], [b[None, :], one]]) >> 0 for b in targets]
+        constraints = [*bounds, *rows]
+    return _Model(cp.Problem(cp.Minimize(cp.sum(x)), constraints), x, rows, unit)
+
+
+def _squares(rows: Array) -> Array:
+    """Row i is the matrix v vᵀ of row v = rows[i], flattened."""
+    result: Array = np.einsum("ij,il->ijl", rows, rows).reshape(len(rows), -1)
+    return result
+
+
+def _span(targets: Array) -> Array:
+    """An orthonormal basis (columns) of the targets' span; outside it S would have to be infinite."""
+    _, values, vectors = np.linalg.svd(targets, full_matrices=False)
+    inside = values > _SPAN * values[0]
+    if len(values) == targets.shape[1] and inside.all():
+        return np.eye(targets.shape[1])
+    result: Array = vectors[inside].T
+    return result
+
+
+def _solve_model(model: _Model, problem: Canonical, name: str, monitor: Monitor) -> _Answer:
+    """One conic solve; `SolverFailed` with the solver's own reason where it brings nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate": the certificate says how inaccurate
+        try:
+            model.problem.get_problem_data(name)  # cvxpy keeps the result; its time must not count as the solver's
+            monitor.tick()
+            model.problem.solve(solver=name, verbose=False, **_options(name, monitor))
+        except OutOfTime:
+            raise
+        except Exception as error:  # each solver has exceptions of its own, and cvxpy passes them through
+            raise SolverFailed(f"{name}: {str(error).strip() or type(error).__name__}") from error
+    status = str(model.problem.status)
+    alpha, duals = model.variable.value, [row.dual_value for row in model.targets]
+    if alpha is None or any(dual is None for dual in duals):
+        raise SolverFailed(f"{name} ended without an answer, with status {status!r}")
+    # one vector of scalar duals (compact), or one matrix for each target whose last entry is λ_j (lmi)
+    multipliers = np.asarray(duals[0]) if np.ndim(duals[0]) == 1 else np.array([dual[-1, -1] for dual in duals])
+    if not (np.all(np.isfinite(alpha)) and np.all(np.isfinite(multipliers))):
+        raise SolverFailed(f"{name} ended with numbers that are not finite, with status {status!r}")
+    alpha = np.maximum(alpha, 0.0) * model.unit
+    if problem.upper is not None:
+        alpha = np.minimum(alpha, problem.upper)
+    steps = model.problem.solver_stats.num_iters
+    return _Answer(alpha, np.maximum(multipliers, 0.0) * model.unit, int(steps or 0), status)
+
+
+def _options(name: str, monitor: Monitor) -> dict[str, Any]:
+    """Tolerances from the gap that is asked for, and the time that is left, in each solver's own words."""
+    tol = min(max(_SAFETY * monitor.tol, _TIGHTEST), _LOOSEST)
+    seconds = monitor.seconds_left
+    limited = np.isfinite(seconds)
+    if name == "CLARABEL":
+        options = {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol, "tol_ktratio": tol, "accept_unknown": True}
+        return {**options, "time_limit": seconds} if limited else options
+    if name == "SCS":
+        eps = max(tol, _SCS_TIGHTEST)
+        options = {"eps_abs": eps, "eps_rel": eps, "max_iters": _SCS_ITERATIONS}
+        return {**options, "time_limit_secs": seconds} if limited else options
+    parameters = {f"MSK_DPAR_INTPNT_CO_TOL_{kind}": tol for kind in ("PFEAS", "DFEAS", "REL_GAP", "MU_RED")}
+    if limited:
+        parameters["MSK_DPAR_OPTIMIZER_MAX_TIME"] = seconds
+    return {"mosek_params": parameters, "accept_unknown": True}
