@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from allocopt.tolerances import EPS
 from allocopt.validation import Array
@@ -67,42 +67,43 @@ class Bounds:
 def whitener(problem: Canonical, alpha: Array) -> Array | None:
     """Upper triangular B with Bᵀ M(α) B = I up to rounding, or None where M(α) is singular.
 
-    From a QR factorisation of the rows √α_i a_i rather than from M itself: M has the square of their condition number.
-    Rows are sorted by length, which makes Householder QR stable row by row however different their scales are.
+    By Cholesky's factorisation of M where that is accurate, else by QR of the rows √α_i a_i: M has the square of their
+    condition number. Rows are then sorted by length, which makes Householder QR stable however different their scales are.
     """
     used = np.flatnonzero(alpha > 0)
-    if len(used) > 50 * problem.rank:  # many rows: one product is cheaper; fall through to QR if it is not accurate
-        gram = (problem.features[used] * alpha[used, None]).T @ problem.features[used] + problem.base.T @ problem.base
-        scale = np.sqrt(np.diag(gram))
-        if np.all(scale > 0):
-            try:
-                factor = np.linalg.cholesky(gram / np.outer(scale, scale)).T
-                if np.diag(factor).min() > 1e-4:
-                    return _triangular_inverse(factor * scale)
-            except np.linalg.LinAlgError:
-                pass
-    rows = problem.features[used] * np.sqrt(alpha[used, None])
+    features = problem.features if len(used) == len(alpha) else problem.features[used]
+    weights = alpha if len(used) == len(alpha) else alpha[used]
+    gram = features.T @ (features * weights[:, None])
+    if len(problem.base):
+        gram += problem.base.T @ problem.base
+    scale = np.sqrt(gram.diagonal())
+    if not scale.min(initial=0.0 if not len(scale) else np.inf) > 0:
+        return None
+    factor, failed = dpotrf(gram / scale / scale[:, None], lower=0, clean=1)
+    if not failed and factor.diagonal().min() > _ACCURATE:
+        return _triangular_inverse(factor * scale)
+    rows = features * np.sqrt(weights)[:, None]
     if len(problem.base):
         rows = np.concatenate([problem.base, rows])
     if len(rows) < problem.rank:
         return None
-    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    column = np.abs(rows).max(axis=0)
-    if not np.all(column > 0):
+    length = np.einsum("ij,ij->i", rows, rows)
+    factor = np.asarray(np.linalg.qr(rows[np.argsort(-length)] / scale, mode="r"))
+    diagonal = np.abs(factor.diagonal())
+    if not np.all(np.isfinite(diagonal)) or diagonal.min() <= 8 * EPS * EPS * diagonal.max():
         return None
-    factor = np.asarray(np.linalg.qr(rows[np.argsort(-length)] / column, mode="r"))
-    diagonal = np.abs(np.diag(factor))
-    if not np.all(np.isfinite(diagonal)) or diagonal.min() <= 8 * EPS * diagonal.max() * EPS:
-        return None
-    return _triangular_inverse(factor * column)
+    return _triangular_inverse(factor * scale)
+
+
+_ACCURATE = 0.03  # diagonal of the scaled Cholesky factor above which M loses at most three digits
 
 
 def _triangular_inverse(factor: Array) -> Array | None:
-    try:
-        inverse = sla.solve_triangular(factor, np.eye(len(factor)), check_finite=False)
-    except sla.LinAlgError:
+    inverse, failed = dtrtri(factor, lower=0)
+    if failed or not np.isfinite(inverse).all():
         return None
-    return inverse if np.all(np.isfinite(inverse)) else None
+    result: Array = inverse
+    return result
 
 
 def _row_norms(rows: Array) -> Array:
@@ -129,9 +130,9 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
         gram = (white_features[used] * alpha[used, None]).T @ white_features[used]
         white_base = problem.base @ basis
         gram += white_base.T @ white_base
-        try:
-            second = sla.solve_triangular(np.linalg.cholesky(gram).T, np.eye(r), check_finite=False)
-        except (np.linalg.LinAlgError, ValueError):
+        factor, singular = dpotrf(gram, lower=0, clean=1)
+        second = None if singular else _triangular_inverse(factor)
+        if second is None:
             return failed
         white_features = white_features @ second
         white_targets = (targets @ basis) @ second

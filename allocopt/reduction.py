@@ -138,6 +138,8 @@ def divide_out(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Arra
     if not len(rows) or not pivot_columns:
         return rows
     keep = np.setdiff1d(np.arange(rows.shape[1]), pivot_columns)
+    if not len(keep):  # the free arms span everything
+        return np.zeros((len(rows), 0))
     block = pivot_rows[:, pivot_columns]
     factors = np.linalg.solve(block.T, rows[:, pivot_columns].T).T
     terms = np.abs(factors) @ np.abs(pivot_rows[:, keep])

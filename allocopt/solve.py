@@ -84,7 +84,7 @@ def solve(
             stats.update(backend(chosen)(problem, monitor, **options))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
-                bounds = _tidy(problem, bounds, tol)
+                bounds = _settle(problem, _tidy(problem, bounds, tol))
     except OutOfTime:
         bounds, reason = monitor.best, f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:
@@ -157,6 +157,11 @@ def _tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
         return bounds
     tidied = evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam))
     return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
+
+
+def _settle(problem: Canonical, bounds: Bounds) -> Bounds:
+    """Bounds that follow from the feasible allocation itself, so that what is stored proves what is claimed."""
+    return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
 
 
 def certified_solution(

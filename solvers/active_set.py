@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from allocopt.canonical import Bounds, Canonical, evaluate
+from allocopt.canonical import Bounds, Canonical, evaluate, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
 from allocopt.solvers import interior_point
@@ -17,9 +17,10 @@ from allocopt.validation import Array, IntArray
 
 __all__ = ["solve"]
 
-_FIRST = 4  # times r arms and constraints in the first master
+_FIRST = 2  # times r arms and constraints in the first master
 _ENTER = 2  # times r of them enter after each pricing pass
-_SPARE = 6  # times r may stay in the master before idle ones leave
+_SPARE = 3  # times r may stay in the master before idle ones leave
+_WARM = 10.0  # gap above which the last master says too little about the next
 _IDLE = 1e-7  # share of the largest α or λ below which one is idle
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
@@ -32,6 +33,7 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
     steps = 0
     master_tol = 1e-2
     passes = 1
+    warm = None
     while passes <= max_passes and not monitor.done:
         monitor.tick()
         master = Canonical(
@@ -43,7 +45,7 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
         )
         with single_threaded():
             try:
-                result = interior_point.minimise(master, master_tol, monitor.tick)
+                result = interior_point.minimise(master, master_tol, monitor.tick, warm=warm)
             except SolverFailed:
                 if monitor.best is None or not np.isfinite(monitor.best.upper):
                     raise
@@ -69,8 +71,10 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
             continue
         # the master need not be much better than what the arms outside it still leave open
         master_tol = max(min(master_tol, 0.05 * bounds.gap), 0.1 * monitor.tol)
+        warm_gap = bounds.gap
         features = np.union1d(_keep(features, result.alpha, _SPARE * problem.rank), entering_features)
         targets = np.union1d(_keep(targets, result.multipliers, _SPARE * problem.rank), entering_targets)
+        warm = (alpha[features], multipliers[targets], warm_gap) if warm_gap < _WARM else None
     return {"iterations": steps, "passes": passes, "arms_in_master": len(features), "targets_in_master": len(targets)}
 
 
@@ -84,7 +88,34 @@ def _first_sets(problem: Canonical) -> tuple[IntArray, IntArray, Bounds]:
     weights = (flat.constraints / flat.constraints.max()) ** 5
     bounds = evaluate(problem, alpha, weights)
     features = np.union1d(_largest(bounds.prices, count), _spanning(problem, bounds.prices))
+    if problem.upper is not None:
+        features = _feasible(problem, features, bounds.prices)
     return features, _largest(bounds.constraints, count), bounds
+
+
+def _feasible(problem: Canonical, features: IntArray, prices: Array) -> IntArray:
+    """Enough arms, the best-priced first, that the constraints can be met within their upper bounds."""
+    order = np.argsort(-prices)
+    all_arms = np.arange(len(prices))
+    wanted = max(0.8, 0.5 * (1.0 + _least_constraint(problem, all_arms)))
+    size = len(features)
+    while len(features) < len(prices) and not _least_constraint(problem, features) <= wanted:
+        size *= 2
+        features = np.union1d(features, order[:size])
+    return features
+
+
+def _least_constraint(problem: Canonical, features: IntArray) -> float:
+    """max_j g_j with these arms at their upper bounds (practically unlimited where there is none)."""
+    assert problem.upper is not None
+    upper = problem.upper[features]
+    most = np.where(np.isfinite(upper), upper, 1e6 * max(float(upper[np.isfinite(upper)].max(initial=0.0)), 1.0))
+    part = Canonical(problem.features[features], problem.targets, problem.base)
+    basis = whitener(part, most)
+    if basis is None:
+        return float("inf")
+    white = problem.targets @ basis
+    return float(np.einsum("ij,ij->i", white, white).max())
 
 
 def _spanning(problem: Canonical, prices: Array) -> IntArray:

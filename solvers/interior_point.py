@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from allocopt.canonical import Canonical, best_scale, whitener
 from allocopt.errors import SolverFailed
@@ -25,6 +25,10 @@ __all__ = ["Iterate", "minimise", "solve"]
 _DIAGONAL_SHIFT = 1e-14  # of the scaled Newton matrix: keeps Cholesky going when the support is degenerate
 _BOUNDARY = 0.995  # fraction of the way to the boundary that a step may go
 _STALLED = 6  # steps without halving the gap before we call it the limit of this arithmetic
+_LEAST_CENTRE = 0.01  # of the tolerance
+_ENOUGH = 0.25  # of the tolerance: leaves room for the certificate's allowance for rounding
+_LEAST_LIFT = 1e-3  # a warm start closer to the boundary than this is a trap
+_MUCH = 100.0  # times cheaper that another start must be to replace the first choice
 _ROOM = 0.8  # the start's largest g
 
 
@@ -84,7 +88,11 @@ def starting_point(problem: Canonical) -> Array:
     if metric is None:
         raise SolverFailed("the arms are numerically dependent")
     white = problem.features @ metric
-    alpha: Array = np.minimum(1.0 / np.einsum("ij,ij->i", white, white), upper)
+    alike = 1.0 / np.einsum("ij,ij->i", white, white)
+    choices = [np.minimum(np.minimum(alike, top), upper) for top in np.quantile(alike, (1.0, 0.5, 0.0))]
+    worth = [float(choice.sum() * _Point(problem, choice).g.max()) for choice in choices]
+    # arms that are useless for their size would dominate the cost: cut them down if that makes a great difference
+    alpha: Array = choices[0] if worth[0] <= _MUCH * min(worth) else choices[int(np.argmin(worth))]
     for _ in range(60):
         worst = float(_Point(problem, alpha).g.max())
         if (worst <= _ROOM * 1.001 and (worst >= 0.5 * _ROOM or not problem.scalable)) or np.all(alpha >= upper):
@@ -98,25 +106,31 @@ def minimise(
     tol: float,
     tick: Callable[[], None],
     *,
-    start: Array | None = None,
+    warm: tuple[Array, Array, float] | None = None,
     max_iterations: int = 100,
     watch: Callable[[Array, Array, int], None] | None = None,
 ) -> Iterate:
-    """Run the method until its own gap is below ``tol``/10 or no longer shrinks."""
-    alpha = starting_point(problem) if start is None else start
-    unit = float(alpha.sum())  # work in units in which the start costs 1
-    k, m = len(alpha), len(problem.targets)
-    upper = np.full(k, np.inf) if problem.upper is None else problem.upper / unit
-    finite = np.isfinite(upper)
+    """Run the method until its own gap is below a quarter of ``tol`` or no longer shrinks.
+
+    ``warm`` is (α, λ, how far they are from optimal, relatively) of a similar problem.
+    """
+    alpha = starting_point(problem) if warm is None else _lifted(problem, warm[0], warm[2])
+    unit = float(alpha.sum())  # work in units in which the start costs 1, and in a basis in which its M is I
+    basis = whitener(problem, alpha)
+    if basis is None:
+        raise SolverFailed("the information matrix of the start is numerically singular")
     scaled = Canonical(
-        problem.features * np.sqrt(unit),
-        problem.targets,
-        problem.base,
-        None if problem.upper is None else upper,
+        problem.features @ basis * np.sqrt(unit),
+        problem.targets @ basis,
+        problem.base @ basis,
+        None if problem.upper is None else problem.upper / unit,
         problem.offset / unit,
     )
     point = _Point(scaled, alpha / unit)
-    pairs = k + m + int(finite.sum())
+    k, m = len(alpha), len(problem.targets)
+    capped = np.zeros(0, dtype=np.int64) if scaled.upper is None else np.flatnonzero(np.isfinite(scaled.upper))
+    caps = np.zeros(0) if scaled.upper is None else scaled.upper[capped]
+    pairs = k + m + len(capped)
     s = nu = z = v = np.zeros(0)
     best: Iterate | None = None
     since_better = 0
@@ -124,78 +138,103 @@ def minimise(
     for step in range(max_iterations + 1):
         tick()
         alpha, a, b, g = point.alpha, point.a, point.b, point.g
-        cross = b @ a.T  # T
-        jacobian = (cross / g[:, None]) ** 2  # ∂h/∂α
-        room = upper - alpha
+        jacobian = ((b @ a.T) / g[:, None]) ** 2  # ∂h/∂α
+        room = caps - alpha[capped]
         if step == 0:
-            mu = 0.5 / pairs
-            s = np.maximum(1.0 / g - 1.0, 0.1)
-            nu, z, v = mu / s, mu / alpha, np.where(finite, mu / room, 0.0)
+            near = 0.5 if warm is None else min(max(warm[2], _LEAST_LIFT), 0.5)
+            mu = near / pairs
+            s = np.maximum(1.0 / g - 1.0, min(near, 0.1))
+            nu, z, v = mu / s, mu / alpha, mu / room
+            if warm is not None:
+                nu = np.maximum(nu, warm[1] / unit * g**2)
+                z = np.maximum(z, 1.0 - nu @ jacobian)
         lam = nu / g**2
         prices = nu @ jacobian
         gap = _own_gap(scaled, point, lam, prices)
+        if not np.isfinite(gap):
+            break
         since_better = 0 if best is None or gap < 0.5 * best.gap else since_better + 1
         if best is None or gap < best.gap:
             best = Iterate(alpha * unit, lam * unit, gap, step)
         if watch is not None:
             watch(alpha * unit, lam * unit, step)
-        if gap <= 0.1 * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
+        if gap <= _ENOUGH * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
             break
 
         newton = 2.0 * (a @ a.T) * ((a @ point.weighted(lam)) @ a.T)
         newton += jacobian.T @ ((nu / s - 2.0 * nu * g)[:, None] * jacobian)
-        newton[np.diag_indices(k)] += z / alpha + np.where(finite, v / room, 0.0)
+        diagonal = z / alpha
+        diagonal[capped] += v / room
+        newton.flat[:: k + 1] += diagonal
         factor = _Factor(newton)
-        dual_residual = 1.0 - prices - z + v
+        dual_residual = 1.0 - prices - z
+        dual_residual[capped] += v
         primal_residual = s - 1.0 / g + 1.0
 
-        def newton_step(to: tuple[Array, Array, Array]) -> tuple[Array, ...]:
+        def newton_step(to: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
             """The step that changes the products (ν s, z α, v (u − α)) by −``to``, to first order."""
             right = jacobian.T @ ((nu * primal_residual - to[0]) / s) - dual_residual - to[1] / alpha
-            right[finite] += to[2][finite] / room[finite]
+            right[capped] += to[2] / room
             d_alpha = factor.solve(right)
             d_s = jacobian @ d_alpha - primal_residual
             d_nu = -(to[0] + nu * d_s) / s
             d_z = -(to[1] + z * d_alpha) / alpha
-            d_v = np.where(finite, (v * d_alpha - to[2]) / room, 0.0)
+            d_v = (v * d_alpha[capped] - to[2]) / room
             return d_alpha, d_s, d_nu, d_z, d_v
 
-        products = (nu * s, z * alpha, np.where(finite, v * np.where(finite, room, 0.0), 0.0))
-        mu = sum(float(p.sum()) for p in products) / pairs
+        products = (nu * s, z * alpha, v * room)
+        mu = float(products[0].sum() + products[1].sum() + products[2].sum()) / pairs
         d_alpha, d_s, d_nu, d_z, d_v = newton_step(products)
-        primal = min(1.0, _limit(alpha, d_alpha), _limit(s, d_s), _limit(room, -d_alpha))
-        dual = min(1.0, _limit(nu, d_nu), _limit(z, d_z), _limit(v, d_v))
+        primal = min(1.0, _limit((alpha, s, room), (d_alpha, d_s, -d_alpha[capped])))
+        dual = min(1.0, _limit((nu, z, v), (d_nu, d_z, d_v)))
         after = float((nu + dual * d_nu) @ (s + primal * d_s) + (z + dual * d_z) @ (alpha + primal * d_alpha))
-        after += float((v + dual * d_v)[finite] @ (room - primal * d_alpha)[finite])
+        after += float((v + dual * d_v) @ (room - primal * d_alpha[capped]))
         sigma = min(max((max(after, 0.0) / (pairs * mu)) ** 3, 1e-6), 1.0)
         if since_better >= 3:
             sigma = max(sigma, 0.3)  # the predictor has been too greedy: centre
-        centre = sigma * mu
+        # below a share of the tolerance a smaller μ gains nothing and only spoils the Newton matrix
+        centre = max(sigma * mu, _LEAST_CENTRE * tol * float(alpha.sum()) / pairs)
         d_alpha, d_s, d_nu, d_z, d_v = newton_step(
             (
                 products[0] + d_s * d_nu - centre,
                 products[1] + d_alpha * d_z - centre,
-                products[2] - d_alpha * d_v - centre,
+                products[2] - d_alpha[capped] * d_v - centre,
             )
         )
-        if not (np.all(np.isfinite(d_alpha)) and np.all(np.isfinite(d_nu))):
+        if not (np.isfinite(d_alpha).all() and np.isfinite(d_nu).all()):
             break
-        primal = min(1.0, _BOUNDARY * min(_limit(alpha, d_alpha), _limit(s, d_s), _limit(room, -d_alpha)))
-        dual = min(1.0, _BOUNDARY * min(_limit(nu, d_nu), _limit(z, d_z), _limit(v, d_v)))
-        point, s = _Point(scaled, alpha + primal * d_alpha), s + primal * d_s
+        primal = min(1.0, _BOUNDARY * _limit((alpha, s, room), (d_alpha, d_s, -d_alpha[capped])))
+        dual = min(1.0, _BOUNDARY * _limit((nu, z, v), (d_nu, d_z, d_v)))
+        try:
+            point = _Point(scaled, alpha + primal * d_alpha)
+        except SolverFailed:
+            break
+        s = s + primal * d_s
         nu, z, v = nu + dual * d_nu, z + dual * d_z, v + dual * d_v
-    assert best is not None
+    if best is None:
+        raise SolverFailed("Newton's method left the range of doubles at once")
     return Iterate(best.alpha, best.multipliers, best.gap, step)
+
+
+def _lifted(problem: Canonical, alpha: Array, distance: float) -> Array:
+    """A known α moved into the interior by about as much as it is away from the optimum, and scaled to feasibility."""
+    lift = min(max(distance, _LEAST_LIFT), 0.5)
+    alpha = alpha + lift * alpha.sum() / len(alpha)
+    if problem.upper is not None:
+        alpha = np.minimum(alpha, (1.0 - 0.5 * lift) * problem.upper)
+    if problem.scalable:
+        alpha = alpha * float(_Point(problem, alpha).g.max()) * (1.0 + lift)
+    return alpha
 
 
 def _own_gap(problem: Canonical, point: _Point, lam: Array, prices: Array) -> float:
     """The relative gap as the method sees it: the certificate's formulas without its care for rounding."""
     strength, total, worst = float(lam @ point.g), float(lam.sum()), float(point.g.max())
     if problem.scalable:
-        return float(point.alpha.sum()) * worst * total * float(prices.max()) / strength**2 - 1.0
+        return float(point.alpha.sum()) * worst * total * float(prices.max()) / (strength * strength) - 1.0
     known = float(np.einsum("ij,ij->", point.base @ point.weighted(lam), point.base))
     # prices scale with λ, so the slope for λ itself (not λ/Σλ) is strength²/total − known
-    lower = best_scale(strength**2 / total - known, prices, problem.upper)[1] + problem.offset
+    lower = best_scale(strength * strength / total - known, prices, problem.upper)[1] + problem.offset
     value = float(point.alpha.sum()) * max(worst, 1.0) + problem.offset
     return abs(value - lower) / max(lower, 1e-300) + max(worst - 1.0, 0.0)
 
@@ -205,21 +244,20 @@ class _Factor:
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
-        self.scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+        self.scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
         scaled = matrix * self.scale * self.scale[:, None]
         shift = _DIAGONAL_SHIFT
         while True:
-            try:
-                scaled[np.diag_indices(len(scaled))] = 1.0 + shift
-                self.factor = sla.cho_factor(scaled, lower=True, check_finite=False)
+            np.fill_diagonal(scaled, 1.0 + shift)
+            self.factor, failed = dpotrf(scaled, lower=1)
+            if not failed:
                 return
-            except (sla.LinAlgError, ValueError):
-                shift *= 100.0
-                if not shift < 1.0:
-                    raise SolverFailed("the Newton matrix is not positive definite in double precision") from None
+            shift *= 100.0
+            if not shift < 1.0:
+                raise SolverFailed("the Newton matrix is not positive definite in double precision")
 
     def _apply(self, right: Array) -> Array:
-        result: Array = self.scale * sla.cho_solve(self.factor, self.scale * right, check_finite=False)
+        result: Array = self.scale * dpotrs(self.factor, self.scale * right, lower=1)[0]
         return result
 
     def solve(self, right: Array) -> Array:
@@ -228,7 +266,7 @@ class _Factor:
         return solution + self._apply(right - self.matrix @ solution)
 
 
-def _limit(values: Array, change: Array) -> float:
-    """How far ``values + t·change`` stays non-negative."""
-    falling = change < 0
-    return float(np.min(values[falling] / -change[falling])) if falling.any() else float("inf")
+def _limit(values: tuple[Array, ...], changes: tuple[Array, ...]) -> float:
+    """How far ``values + t·changes`` stays non-negative."""
+    fastest = min(float((change / value).min(initial=0.0)) for value, change in zip(values, changes, strict=True))
+    return -1.0 / fastest if fastest < 0 else float("inf")

@@ -1,0 +1,299 @@
+r"""Lazy pairwise Frank–Wolfe on the simplex, for programs without bounds (math.md sections 3 and 4).
+
+    minimise over w in the simplex   F(w) = (1/p) log Σ_j c_j g_j(w)^p,     g_j(w) = b_jᵀ M(w)^-1 b_j
+
+log g_j is convex, so F is. With π_j ∝ c_j g_j^p and T_ji = b_jᵀ M^-1 a_i its derivative in w_i is minus the price of i,
+Σ_j π_j T_ji²/g_j. Prices average to 1 under w, so max_i price_i − 1 is the Frank–Wolfe gap of F. With λ_j ∝ π_j/g_j
+
+    upper/lower = (max_j g_j · Σ_j π_j/g_j) · max_i price_i = (1 + slack of the smoothing) (1 + Frank–Wolfe gap).
+
+With c = 1 a gap of tol needs p ~ log(m)/tol, and the number of steps grows with p. So c are multipliers: whenever the
+Frank–Wolfe gap is below the slack, c ← π (the entropic proximal point method on λ); the slack vanishes at moderate p.
+
+A step moves weight from the atom of the support with the least price to the best-priced feature; the rank-two change of
+M gives every g_j along the segment in closed form. The best feature is looked for in the support and in a short cached
+list; all features are priced only when those offer too little.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sla
+
+from allocopt.canonical import Canonical, whitener
+from allocopt.errors import SolverFailed
+from allocopt.progress import Monitor
+from allocopt.solvers.interior_point import starting_point
+from allocopt.tolerances import EPS
+from allocopt.validation import Array, IntArray
+
+__all__ = ["solve"]
+
+_FIRST_POWER = 10.0  # p of the start: smooth enough for long steps
+_POWER_GROWTH = 1.2  # of p, when an update of the multipliers c did not do its work
+_MAX_POWER = 1e9  # g^p is noise beyond: log g has an error of ~1e-15 and more
+_SLACK_SHRINK = 0.9  # what an update of c has to do to the slack, else p grows
+_BALANCE = 0.5  # update c once the Frank–Wolfe gap is below this part of the slack
+_FLOOR = 0.1  # no c below this part of slack/m: harmless to the slack, and a target that is needed comes back soon
+_NEGLIGIBLE = 1e-15  # targets with less of π do not change prices in double precision
+_LAZY = 0.5  # a pair from the cache must promise this part of what the last full pricing offered
+_CACHED = 2  # cached candidates, in units of the rank
+_PRICE_EVERY = 50  # steps between full pricings at most: certificates come from them
+_REFRESH_EVERY = 50  # rank-two updates of M^-1 before it is computed afresh
+_ILL_CONDITIONED = 1e2  # |M^-1| in the current basis beyond which the basis is changed
+_FEW = 8  # start from a core set when there are more features than this times the rank
+_REPORT_DROP = 0.8  # report when the estimated gap has fallen to this part of the last reported one
+_REPORT_EVERY = 2000  # and after so many steps anyway
+_SINGULAR = 1e-12  # det M(t)/det M below which a line search does not go
+_SEARCH_ACCURACY = 0.1  # of the slope at the start of a line search: what is left is the next step's business
+_SEARCH_TRIALS = 30  # two are typical; every third bisects, so the bracket is 1000 times smaller at the end
+_DRIFT = 1e-10  # |Σ w_i price_i − 1|, which is 0 for an exact M^-1, beyond which it is computed afresh
+_ROUNDING = 1e-13  # a gap that is noise in double precision
+_BETTER = 0.99  # what counts as progress of the gap
+_HOPELESS_STEPS = 20_000  # without progress: the limit of this arithmetic
+_HOPELESS_UPDATES = 100  # of c without progress: the same
+
+
+def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 200_000) -> dict[str, float]:
+    """Run until the gap is certified, ``max_iterations`` are used up or nothing improves any more."""
+    state = _State(problem, _start(problem))
+    cached: IntArray = np.zeros(0, dtype=np.int64)
+    promise = 0.0  # what a pair must offer to be taken without pricing every feature
+    reported, reported_at = float("inf"), 0
+    best, best_at, updates = float("inf"), 0, 0  # best estimated gap, its step, and updates of c since
+    failures = 0  # line searches in a row that could not move
+    iteration = priced_at = full_pricings = 0
+    while iteration < max_iterations:
+        monitor.tick()
+        pair, offer = state.best_pair(cached)
+        if offer < promise or promise == 0.0 or iteration - priced_at >= _PRICE_EVERY:
+            prices = state.all_prices()
+            full_pricings += 1
+            priced_at = iteration
+            top, away = int(np.argmax(prices)), int(state.support[np.argmin(prices[state.support])])
+            fw_gap, slack = float(prices[top]) - 1.0, state.slack()
+            gap = (1.0 + fw_gap) * (1.0 + slack) - 1.0
+            if gap <= monitor.tol or gap <= _REPORT_DROP * reported or iteration - reported_at >= _REPORT_EVERY:
+                monitor.report(state.weights.copy(), state.multipliers, iteration)
+                reported, reported_at = gap, iteration
+                if monitor.done or gap <= max(0.1 * monitor.tol, _ROUNDING):  # or only rounding is in the way
+                    break
+            if gap < _BETTER * best:
+                best, best_at, updates = gap, iteration, 0
+            if updates > _HOPELESS_UPDATES or iteration - best_at > _HOPELESS_STEPS:
+                break
+            if fw_gap <= _BALANCE * slack or failures > 1:
+                state.tighten(slack)
+                promise, failures, updates, iteration = 0.0, 0, updates + 1, iteration + 1
+                continue
+            cached = _candidates(prices, state.support, _CACHED * problem.rank)
+            pair, promise = (top, away), _LAZY * float(prices[top] - prices[away])
+        failures = 0 if state.step(*pair) else failures + 1
+        promise = 0.0 if failures else promise
+        iteration += 1
+    if not monitor.done:
+        state.refresh()
+        monitor.report(state.weights.copy(), state.multipliers, iteration)
+    return {"iterations": iteration, "full_pricings": full_pricings, "smoothing": state.power}
+
+
+def _start(problem: Canonical) -> Array:
+    """Weights to start from: all of the interior point's start, or a core set of it when there are many features."""
+    weights = starting_point(problem)
+    r = problem.rank
+    if len(weights) > _FEW * r:
+        rows = problem.features @ _basis(problem, weights) * np.sqrt(weights)[:, None]
+        chosen: list[int] = []
+        for _ in range(2):  # two well-conditioned bases: one alone leaves no room to move
+            order = sla.qr(rows.T, mode="r", pivoting=True, check_finite=False)[-1][:r]
+            chosen.extend(int(i) for i in order)
+            rows[order] = 0.0
+        core = np.zeros(len(weights))
+        core[chosen] = weights[chosen]
+        weights = core
+    result: Array = weights / weights.sum()
+    return result
+
+
+def _basis(problem: Canonical, weights: Array) -> Array:
+    basis = whitener(problem, weights)
+    if basis is None:
+        raise SolverFailed("the information matrix is numerically singular")
+    return basis
+
+
+def _candidates(prices: Array, support: IntArray, count: int) -> IntArray:
+    """The ``count`` best-priced features outside the support."""
+    prices = prices.copy()
+    prices[support] = -np.inf
+    count = min(count, len(prices) - len(support))
+    if count <= 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.argpartition(-prices, count - 1)[:count].astype(np.int64)
+
+
+class _State:
+    """w, M(w)^-1 and g in a basis in which M was the identity not long ago, and the multipliers c and power p of F."""
+
+    def __init__(self, problem: Canonical, weights: Array) -> None:
+        self.white = problem  # the problem in the current basis
+        self.weights = weights
+        self.support: IntArray = np.flatnonzero(weights > 0)
+        self.power = _FIRST_POWER
+        self.log_c = np.zeros(len(problem.targets))
+        self.last_slack = float("inf")
+        self.age = 0  # rank-two updates since M^-1 was computed afresh
+        self.inverse = np.zeros((0, 0))
+        self.g = np.zeros(0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute M^-1 and g afresh; change the basis where it no longer suits M."""
+        basis = _basis(self.white, self.weights)
+        inverse = basis @ basis.T
+        if not self.inverse.size or max(np.linalg.norm(inverse, 2), np.linalg.norm(basis, -2) ** -2) > _ILL_CONDITIONED:
+            self.white = Canonical(self.white.features @ basis, self.white.targets @ basis, self.white.base)
+            inverse, basis = np.eye(len(basis)), np.eye(len(basis))
+        self.inverse = inverse
+        images = self.white.targets @ basis
+        self.g = np.einsum("ij,ij->i", images, images)
+        self.age = 0
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """π from g, the targets that matter, and λ of the certificate (up to scale)."""
+        score = self.log_c + self.power * np.log(self.g)
+        share = np.exp(score - score.max())
+        self.pi = share / share.sum()
+        self.on = np.flatnonzero(self.pi > _NEGLIGIBLE)
+        self.multipliers = self.pi / self.g
+
+    def slack(self) -> float:
+        """How far the smoothed maximum is from the maximum: max g · Σ π/g − 1."""
+        return float(self.g.max()) * float(self.multipliers.sum()) - 1.0
+
+    def prices(self, which: IntArray | None) -> Array:
+        """Σ_j π_j T_ji²/g_j for the features ``which`` (all of them when None)."""
+        features = self.white.features if which is None else self.white.features[which]
+        on = self.on
+        images = (self.white.targets[on] @ self.inverse) * np.sqrt(self.multipliers[on])[:, None]
+        result: Array = np.einsum("ij,ij->i", features @ (images.T @ images), features)
+        return result
+
+    def all_prices(self) -> Array:
+        """The prices of all features, from an inverse that is young and true."""
+        if self.age >= _REFRESH_EVERY:
+            self.refresh()
+        prices = self.prices(None)
+        if self.age > 0 and not abs(float(self.weights @ prices) - 1.0) <= _DRIFT:
+            self.refresh()
+            prices = self.prices(None)
+        return prices
+
+    def best_pair(self, cached: IntArray) -> tuple[tuple[int, int], float]:
+        """Where to and where from, among the support and ``cached``, and the difference of their prices."""
+        local = np.concatenate([self.support, cached])
+        prices = self.prices(local)
+        towards, away = int(np.argmax(prices)), int(np.argmin(prices[: len(self.support)]))
+        return (int(local[towards]), int(local[away])), float(prices[towards] - prices[away])
+
+    def tighten(self, slack: float) -> None:
+        """c ← π, and a larger p where the last such update left too much slack."""
+        self.log_c = np.log(np.maximum(self.pi, _FLOOR * max(slack, EPS) / len(self.pi)))
+        if slack > _SLACK_SHRINK * self.last_slack:
+            self.power = min(self.power * _POWER_GROWTH, _MAX_POWER)
+        self.last_slack = slack
+        self._weigh()
+
+    def step(self, towards: int, away: int) -> bool:
+        """Move weight between two features, by as much as lowers F most; False if that is not at all."""
+        first, second = self.white.features[towards], self.white.features[away]
+        u, v = self.inverse @ first, self.inverse @ second
+        segment = _Segment(self.white.targets @ u, self.white.targets @ v, u @ first, v @ second, u @ second)
+        room = float(self.weights[away])
+        t = self._search(segment, room)
+        if not t > 0.0:
+            self.age = _REFRESH_EVERY  # the slope disagrees with the prices: drift
+            return False
+        moved = segment.move(self.g, t)
+        self.inverse = self.inverse + segment.inverse_change(u, v, t)
+        self.weights[towards] += t
+        self.weights[away] = 0.0 if t >= room else room - t
+        self.support = np.flatnonzero(self.weights > 0)
+        self.age += 1
+        if moved.min() > 0.0 and np.all(np.isfinite(moved)):
+            self.g = moved
+            self._weigh()
+        else:  # drift
+            self.refresh()
+        return True
+
+    def _search(self, segment: _Segment, room: float) -> float:
+        """The t in [0, room] where F's slope vanishes (to `_SEARCH_ACCURACY`), by Newton's method within a bracket."""
+        low, high = 0.0, room
+        t, small = 0.0, 0.0
+        for trial in range(_SEARCH_TRIALS):
+            slope, curvature = segment.slope(self.g, self.log_c, self.power, t)
+            if trial == 0:
+                small = -_SEARCH_ACCURACY * slope
+            if abs(slope) <= small or (slope < 0.0 and t >= room):
+                return t
+            if slope < 0.0:
+                low = t
+            else:
+                high = t
+            if high <= 0.0:  # not a direction of descent
+                return 0.0
+            # At the far end M may be singular (no slope there); where p is large Newton's step may go astray: bisect.
+            t = t - slope / curvature if 0.0 < curvature < np.inf else np.inf
+            if t >= high and high >= room and trial % 3 != 2:
+                t = room
+            elif trial % 3 == 2 or not low < t < high:
+                t = 0.5 * (low + high)
+        return low
+
+
+class _Segment:
+    """g_j along M + t (a_s a_sᵀ − a_v a_vᵀ): g + t (c1 + t c2)/E(t) by Woodbury's formula for two rows."""
+
+    def __init__(self, x: Array, y: Array, kss: float, kvv: float, ksv: float) -> None:
+        self.kss, self.kvv, self.ksv = kss, kvv, ksv
+        self.c1 = y * y - x * x
+        self.c2 = x * x * kvv + y * y * kss - 2.0 * ksv * x * y
+        self.e1 = kss - kvv
+        self.e2 = max(kss * kvv - ksv * ksv, 0.0)
+
+    def determinant(self, t: float) -> float:
+        """E(t) = det M(t)/det M."""
+        return 1.0 + t * self.e1 - t * t * self.e2
+
+    def move(self, g: Array, t: float) -> Array:
+        """g at t."""
+        result: Array = g + (t / self.determinant(t)) * (self.c1 + t * self.c2)
+        return result
+
+    def slope(self, g: Array, log_c: Array, power: float, t: float) -> tuple[float, float]:
+        """First and second derivative of F at t; inf where M(t) is not positive definite."""
+        e, e_slope = self.determinant(t), self.e1 - 2.0 * t * self.e2
+        if e <= _SINGULAR:
+            return float("inf"), float("inf")
+        rise = (t / e) * (self.c1 + t * self.c2)
+        at = g + rise
+        if at.min() <= 0.0:
+            return float("inf"), float("inf")
+        first = (self.c1 + (2.0 * t) * self.c2 - e_slope * rise) / e
+        second = (2.0 / e) * (self.c2 - e_slope * first + self.e2 * rise) / at
+        first /= at
+        score = log_c + power * np.log(at)
+        share = np.exp(score - score.max())
+        share /= share.sum()
+        slope = float(share @ first)
+        curvature = float(share @ second) + (power - 1.0) * float(share @ (first * first)) - power * slope**2
+        return slope, curvature
+
+    def inverse_change(self, u: Array, v: Array, t: float) -> Array:
+        """M(t)^-1 − M^-1, with u = M^-1 a_s and v = M^-1 a_v."""
+        left = (1.0 - t * self.kvv) * u + t * self.ksv * v
+        right = (1.0 + t * self.kss) * v - t * self.ksv * u
+        change: Array = (t / self.determinant(t)) * (np.outer(right, v) - np.outer(left, u))
+        return 0.5 * (change + change.T)

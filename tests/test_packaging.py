@@ -1,0 +1,26 @@
+"""The wheel holds the real top-level folder solvers/ as allocopt.solvers, and importing stays light."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_wheel_contains_every_solver(tmp_path):
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {f"allocopt/solvers/{f.name}" for f in (ROOT / "solvers").glob("*.py")}
+    assert {"allocopt/solvers/active_set.py", "allocopt/py.typed"} <= names
+    assert expected <= names
+
+
+def test_importing_loads_nothing_heavy():
+    heavy = ["cvxpy", "numba", "matplotlib", "networkx", "pyarrow", "dask", "typer", "rich"]
+    code = f"import sys, allocopt; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
