@@ -56,10 +56,8 @@ def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, i
         raw = _as_float(name, raw, value, shape, error)
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
-    if raw.dtype == np.float64 and not raw.flags.writeable:
-        result = raw  # read-only data is shared, not copied: this is how large arrays stay single
-    else:
-        result = np.array(raw, dtype=np.float64, order="C")
+    shared = raw.dtype == np.float64 and not raw.flags.writeable  # this is how large arrays stay single
+    result = raw if shared else np.array(raw, dtype=np.float64, order="C")
     bad = np.isnan(result) if infinite else ~np.isfinite(result)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])

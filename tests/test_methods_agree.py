@@ -1,5 +1,7 @@
 """All methods bracket the same number, and none of them is believed without a certificate."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,10 @@ def applicable(program):
 
 def check_agreement(program, tolerances):
     answers = [ao.solve(program, method=m, tol=tolerances[m]) for m in applicable(program) if m in tolerances]
+    if not answers:  # nothing to decide: the value is that of the lower bounds
+        s = ao.solve(program)
+        assert s.lower == s.upper == program.costs @ program.lower
+        return
     for s in answers:
         assert s.lower <= s.upper
         assert (s.gap <= s.tol) == (s.status is ao.Status.CERTIFIED)
@@ -59,8 +65,6 @@ def test_other_programs_intersect(bandit):
     ("method", "tol"), [("interior-point", 1e-8), ("active-set", 1e-8), ("frank-wolfe", 1e-3), ("conic", 1e-5)]
 )
 def test_known_optima_are_certified(size, method, tol):
-    if method == "conic" and size == (20, 500):
-        pytest.skip("10 s of Clarabel: measured by make bench instead")
     s = ao.solve(ao.programs.regret(random_unit(*size)), method=method, tol=tol)
     assert s.status is ao.Status.CERTIFIED
     assert s.value == pytest.approx(OPTIMA[size], rel=max(tol, 1.1e-8))
@@ -87,7 +91,7 @@ def test_a_lying_back_end_is_not_believed(monkeypatch):
         monitor.report(np.full(len(problem.features), 1e-9), np.zeros(len(problem.targets)), 1)
         return {"status": "optimal"}
 
-    monkeypatch.setattr("allocopt.solve.backend", lambda method: lies)
+    monkeypatch.setattr(importlib.import_module("allocopt.solve"), "backend", lambda method: lies)
     s = ao.solve(ao.programs.regret(counter_example(0.1)), "interior-point")
     assert s.status is ao.Status.INACCURATE
     assert s.value >= 8
@@ -95,7 +99,9 @@ def test_a_lying_back_end_is_not_believed(monkeypatch):
 
 
 def test_a_back_end_that_reports_nothing_still_gives_a_feasible_answer(monkeypatch):
-    monkeypatch.setattr("allocopt.solve.backend", lambda method: lambda problem, monitor: {})
+    monkeypatch.setattr(
+        importlib.import_module("allocopt.solve"), "backend", lambda method: lambda problem, monitor: {}
+    )
     s = ao.solve(ao.programs.regret(counter_example(0.1)), "interior-point")
     assert s.lower <= 8 <= s.value < np.inf
     assert s.status is ao.Status.INACCURATE
