@@ -16,6 +16,7 @@ from allocopt import precise
 from allocopt.canonical import Canonical
 from allocopt.errors import Infeasible
 from allocopt.program import AllocationProgram
+from allocopt.scaling import equilibrated
 from allocopt.tolerances import CANCELLATION, RANK, ZERO_ROW
 from allocopt.validation import Array, IntArray
 
@@ -93,14 +94,7 @@ def spanning_coordinates(rows: Array) -> tuple[int, ...]:
 
 
 def _spanning_coordinates(rows: Array) -> tuple[int, ...]:
-    scaled = np.abs(rows)
-    column = np.ones(rows.shape[1])
-    row = np.ones(len(rows))
-    for _ in range(3):  # a few sweeps settle the scales
-        row = _power_of_two((scaled * column).max(axis=1, initial=0.0))
-        column = _power_of_two((scaled / row[:, None]).max(axis=0, initial=0.0))
-        column = 1.0 / column
-    balanced = rows / row[:, None] * column
+    balanced = equilibrated(rows)[0]
     if len(balanced) > 4 * balanced.shape[1]:
         balanced = np.asarray(np.linalg.qr(balanced, mode="r"))
     if not balanced.any():

@@ -21,6 +21,8 @@ _FIRST = 2  # times r arms and constraints in the first master
 _ENTER = 2  # times r of them enter after each pricing pass
 _SPARE = 3  # times r may stay in the master before idle ones leave
 _WARM = 10.0  # gap above which the last master says too little about the next
+_ROUGH = 0.03  # gap to which masters are solved at first
+_CLOSE = 0.3  # gap below which they are solved to the end
 _IDLE = 1e-7  # share of the largest α or λ below which one is idle
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
@@ -31,7 +33,7 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
     monitor.record(first, 0)
     gap = 1.0
     steps = 0
-    master_tol = 1e-2
+    master_tol = _ROUGH
     passes = 1
     warm = None
     while passes <= max_passes and not monitor.done:
@@ -64,17 +66,13 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
         entering_targets = _violators(bounds.constraints, targets, _ENTER * problem.rank)
         improved = bounds.gap < 0.9 * gap
         gap = min(gap, bounds.gap)
-        if not len(entering_features) and not len(entering_targets):
-            if master_tol <= 0.1 * monitor.tol and not improved:
-                break  # the master is as good as this arithmetic makes it
-            master_tol = max(min(0.1 * master_tol, 0.1 * bounds.gap), 0.1 * monitor.tol)
-            continue
-        # the master need not be much better than what the arms outside it still leave open
-        master_tol = max(min(master_tol, 0.05 * bounds.gap), 0.1 * monitor.tol)
-        warm_gap = bounds.gap
+        if not len(entering_features) and not len(entering_targets) and master_tol <= monitor.tol and not improved:
+            break  # the master is as good as this arithmetic makes it
+        # Far from the optimum a rough master tells as well which arms are missing; close to it they hardly change.
+        master_tol = monitor.tol if bounds.gap < _CLOSE else _ROUGH
         features = np.union1d(_keep(features, result.alpha, _SPARE * problem.rank), entering_features)
         targets = np.union1d(_keep(targets, result.multipliers, _SPARE * problem.rank), entering_targets)
-        warm = (alpha[features], multipliers[targets], warm_gap) if warm_gap < _WARM else None
+        warm = (alpha[features], multipliers[targets], bounds.gap) if bounds.gap < _WARM else None
     return {"iterations": steps, "passes": passes, "arms_in_master": len(features), "targets_in_master": len(targets)}
 
 
