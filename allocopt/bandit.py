@@ -11,7 +11,7 @@ import numpy as np
 from allocopt import precise
 from allocopt.errors import InvalidInstance
 from allocopt.tolerances import EPS, TIE
-from allocopt.validation import Array, IntArray, frozen, index_array, matrix, positive_number, vector
+from allocopt.validation import Array, IntArray, frozen, in_range, index_array, matrix, positive_number, vector
 
 __all__ = ["LinearBandit"]
 
@@ -56,18 +56,15 @@ class LinearBandit:
             raise InvalidInstance(
                 f"theta: expected {arms.shape[1]} entries (the arms have {arms.shape[1]} columns), got {len(theta)}"
             )
+        in_range("arms", arms, InvalidInstance)
+        in_range("theta", theta, InvalidInstance)
         put = object.__setattr__
         put(self, "arms", arms)
         put(self, "theta", theta)
         put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
+        in_range("noise_variance", np.array([self.noise_variance]), InvalidInstance)
         put(self, "tie_tolerance", positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True))
-        with np.errstate(over="ignore", invalid="ignore"):
-            means = arms @ theta
-        if not np.isfinite(means).all():
-            i = int(np.flatnonzero(~np.isfinite(means))[0])
-            raise InvalidInstance(
-                f"arms, theta: expected finite means, but the mean of arm {i} overflows; rescale them"
-            )
+        means = arms @ theta
         gaps, tied = _gaps(arms, theta, means, self.tie_tolerance)
         if self.optimal_arms is None:
             optimal = tied

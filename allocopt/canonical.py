@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from allocopt.tolerances import EPS
+from allocopt.tolerances import DATA, EPS
 from allocopt.validation import Array
 
 __all__ = ["Bounds", "Canonical", "best_scale", "evaluate", "whitener"]
@@ -174,7 +174,9 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
             prices = prices * q
         inflated = g * (1.0 + 2.0 * target_error + drift)
     alpha, upper = _make_feasible(problem, alpha, inflated)
-    return Bounds(upper + problem.offset, max(lower, 0.0) + problem.offset, alpha, lam, g, prices, rounding)
+    upper = (upper + problem.offset) * (1.0 + DATA)
+    lower = (max(lower, 0.0) + problem.offset) * (1.0 - DATA)
+    return Bounds(upper, lower, alpha, lam, g, prices, rounding + 2.0 * DATA)
 
 
 def _square_root(matrix: Array) -> Array:

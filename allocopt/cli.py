@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -172,7 +173,7 @@ def solve_command(
         for table in solution_tables(solution, enclosure):
             console.print(table)
         if save is not None:
-            console.print(f"proof written to {save}", highlight=False, markup=False)
+            console.print(f"proof written to {save}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         raise typer.Exit(130)
     if solution.status is not Status.CERTIFIED:
@@ -222,8 +223,13 @@ def verify(
     solution = load_solution(proof)
     enclosure = solution.verify(precision)
     claim = solution.stats["claim"]
-    consistent = claim["lower"] <= enclosure.upper and claim["upper"] >= enclosure.lower
-    proven = bool(np.isfinite(enclosure.upper) and consistent)
+    # the proof may be a little wider than the claim (both carry their own rounding), but not another interval
+    slack = (claim["upper"] - claim["lower"]) + 1e-12 * claim["upper"]
+    proven = bool(
+        np.isfinite(enclosure.upper)
+        and claim["lower"] - slack <= enclosure.lower
+        and enclosure.upper <= claim["upper"] + slack
+    )
     if as_json:
         claimed = {k: v if v != float("inf") else "inf" for k, v in claim.items()}
         _print_json({"proven": enclosure_document(enclosure), "claim": claimed, "holds": proven})
@@ -272,7 +278,10 @@ def spanner(
 def main() -> None:
     """Entry point: errors become one line on standard error, never a traceback."""
     try:
-        app()
+        try:
+            app(standalone_mode=True)
+        finally:
+            sys.stdout.flush()
     except AllocoptError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -282,6 +291,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        typer.echo(f"error: cannot write the output: {error.strerror or error}", err=True)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # or the interpreter complains again at exit
+        sys.exit(2)
     except MemoryError:
         typer.echo("error: not enough memory for this instance", err=True)
         sys.exit(2)

@@ -58,6 +58,7 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     free = program.free.tolist()
     notes: list[str] = []
     features, targets, kept = _divide_out(features, targets, free, quotient, notes)
+    _drop_negligible(program, features, targets, quotient, notes)
     arms = [i for i in range(program.n_arms) if i not in set(free)]
     features = [features[i] for i in arms]
     features, targets = _drop_dependent(features, targets, kept, quotient, notes)
@@ -166,6 +167,26 @@ def _divide_out(
     if residual != 0:
         notes.append(f"free arms depend on each other up to {float(residual):.3g}, taken as 0")
     return cleared, targets, kept
+
+
+def _drop_negligible(
+    program: AllocationProgram, features: list[Row], targets: list[Row], quotient: Quotient, notes: list[str]
+) -> None:
+    """Rows that are combinations of free arms up to the rounding of their entries are taken as exactly that."""
+    worst = 0.0
+    for rows, original, which in (
+        (features, program.features, quotient.negligible_arms),
+        (targets, program.targets, quotient.negligible_targets),
+    ):
+        for i in which:
+            size = max((abs(x) for x in rows[i]), default=fmpq(0))
+            if size != 0:
+                worst = max(worst, float(size / rational(np.abs(original[i]).max())))
+                rows[i] = [fmpq(0)] * len(rows[i])
+    if worst:
+        notes.append(
+            f"arms or targets are combinations of free arms up to {worst:.3g} (relative), taken as exactly that"
+        )
 
 
 def _clear(row: Row, pivots: list[Row], columns: list[int]) -> Row:

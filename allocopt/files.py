@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import tokenize
 import zipfile
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import numpy as np
 from allocopt.bandit import arm_matrix
 from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.proof import read_json
-from allocopt.validation import Array, vector
+from allocopt.validation import Array, positive_number, vector
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 
@@ -37,46 +40,64 @@ def read_instance(path: str | Path) -> Instance:
     reader = readers.get(source.suffix.lower())
     if reader is None:
         raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {source.suffix or 'no extension'!r}")
-    if not source.is_file():
-        raise InvalidFile(f"{source}: no such file")
+    entries = _read(source, reader)
     try:
-        entries = reader(source)
         arms = arm_matrix(entries.get("arms"))
-        theta = None if entries.get("theta") is None else vector("theta", entries["theta"], InvalidInstance)
-        gaps = None if entries.get("gaps") is None else vector("gaps", entries["gaps"], InvalidInstance)
-        return Instance(arms, theta, gaps, entries.get("noise_variance"))
-    except OSError as error:
-        raise InvalidFile(f"{source}: cannot be read: {error.strerror or error}") from None
+        theta = _optional(entries, "theta", arms.shape[1])
+        gaps = _optional(entries, "gaps", len(arms))
+        if theta is not None and gaps is not None:
+            raise InvalidInstance("expected theta or gaps, got both")
+        noise = entries.get("noise_variance")
+        if noise is not None:
+            noise = positive_number("noise_variance", noise, InvalidInstance)
+        return Instance(arms, theta, gaps, noise)
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
 
 
+def _optional(entries: dict[str, Any], name: str, length: int) -> Array | None:
+    value = entries.get(name)
+    return None if value is None else vector(name, value, InvalidInstance, length=length)
+
+
+def _read(source: Path, reader: Callable[[Path], Any]) -> Any:
+    """Run a reader; whatever the operating system says becomes one line with the file's name."""
+    try:
+        if source.is_dir():
+            raise InvalidFile(f"{source}: expected a file, but it is a directory")
+        if not source.exists():
+            raise InvalidFile(f"{source}: no such file")
+        return reader(source)
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise InvalidFile(f"{source}: cannot be read: {reason}") from None
+
+
 def read_vector(name: str, text: str) -> Array:
     """A vector given as "0.5,1,-2" or as a .json, .npy or one-column/one-row .csv file."""
-    if Path(text).suffix.lower() in (".json", ".npy", ".csv"):
-        source = Path(text)
-        if not source.is_file():
-            raise InvalidFile(f"{name}: {source}: no such file")
-        entries = {".json": _json_vector, ".npy": _npy_vector, ".csv": _csv_vector}[source.suffix.lower()](source)
-        return vector(f"{name} ({source})", entries, InvalidFile)
+    source = Path(text)
+    readers = {".json": read_json, ".npy": _load_npy, ".csv": _csv_vector}
+    reader = readers.get(source.suffix.lower())
+    if reader is not None:
+        try:
+            return vector(f"{name} ({source})", _read(source, reader), InvalidFile)
+        except InvalidFile as error:
+            message = str(error)
+            raise InvalidFile(message if message.startswith(name) else f"{name}: {message}") from None
     try:
-        return vector(name, [float(x) for x in text.split(",")], InvalidInstance)
-    except ValueError as error:
-        if isinstance(error, InvalidInstance):
-            raise
+        entries = [float(x) for x in text.split(",")]
+    except ValueError:
         raise InvalidInstance(f"{name}: expected numbers separated by commas or a file of them, got {text!r}") from None
+    return vector(name, entries, InvalidInstance)
 
 
-def _json_vector(source: Path) -> Any:
-    return read_json(source)
-
-
-def _npy_vector(source: Path) -> Any:
-    return _load_numpy(source)
-
-
-def _csv_vector(source: Path) -> Any:
-    return np.asarray(_read_csv(source)["arms"]).ravel()
+def _csv_vector(source: Path) -> Array:
+    rows: Array = _read_csv(source)["arms"]
+    if 1 not in rows.shape:
+        raise InvalidFile(
+            f"{source}: expected one row or one column of numbers, got {rows.shape[0]} rows of {rows.shape[1]}"
+        )
+    return rows.ravel()
 
 
 def _read_json(source: Path) -> dict[str, Any]:
@@ -91,29 +112,54 @@ def _read_json(source: Path) -> dict[str, Any]:
     return content
 
 
-def _load_numpy(source: Path) -> Any:
+_DAMAGED = (ValueError, TypeError, EOFError, KeyError, OverflowError, NotImplementedError, SyntaxError, zipfile.BadZipFile,
+            zlib.error, tokenize.TokenError)  # fmt: skip
+"""What NumPy and zipfile raise on files that are not what their name says."""
+
+
+def _not_numpy(source: Path, error: Exception) -> InvalidFile:
+    objects = "Python objects" in str(error) or "Object arrays" in str(error)
+    reason = "it holds Python objects" if objects else "it is damaged or something else"
+    return InvalidFile(f"{source}: expected a NumPy file of numbers, but {reason}")
+
+
+def _load_npy(source: Path) -> Any:
+    with source.open("rb") as opened:
+        if opened.read(6) != b"\x93NUMPY":
+            raise InvalidFile(f"{source}: expected a NumPy file of numbers, but it is damaged or something else")
     try:
-        return np.load(source, mmap_mode="r" if source.suffix.lower() == ".npy" else None, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = "it holds Python objects" if "pickle" in str(error) else "it is damaged or not a NumPy file"
-        raise InvalidFile(f"{source}: expected a NumPy file of numbers, but {reason}") from None
+        return np.load(source, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise _not_numpy(source, error) from None
 
 
 def _read_npz(source: Path) -> dict[str, Any]:
-    content = _load_numpy(source)
-    if "arms" not in content:
-        raise InvalidFile(f'{source}: expected an array "arms" in the .npz file, found: {", ".join(content) or "none"}')
+    known = ("arms", "theta", "gaps", "noise_variance")
+    entries: dict[str, Any] = {}
     try:
-        entries = {name: content[name] for name in ("arms", "theta", "gaps") if name in content}
-        if "noise_variance" in content:
-            entries["noise_variance"] = float(content["noise_variance"])
-        return entries
-    except (ValueError, TypeError, zipfile.BadZipFile):
-        raise InvalidFile(f"{source}: expected arrays of numbers, but one of them cannot be read as that") from None
+        with source.open("rb") as opened, zipfile.ZipFile(opened) as archive:
+            for member in archive.namelist():
+                name = member.removesuffix(".npy")
+                if name not in known:
+                    raise InvalidFile(f'{source}: unknown entry "{name}" (known: {", ".join(known)})')
+                with archive.open(member) as content:
+                    entries[name] = np.lib.format.read_array(content, allow_pickle=False)
+    except _DAMAGED as error:
+        if isinstance(error, InvalidFile):
+            raise
+        raise _not_numpy(source, error) from None
+    if "arms" not in entries:
+        raise InvalidFile(f'{source}: expected an array "arms" in the .npz file, found: {", ".join(entries) or "none"}')
+    if "noise_variance" in entries:
+        noise = entries["noise_variance"]
+        if noise.shape != () or noise.dtype.kind not in "fiu":
+            raise InvalidFile(f"{source}: noise_variance: expected one number, got an array of shape {noise.shape}")
+        entries["noise_variance"] = float(noise)
+    return entries
 
 
 def _read_npy(source: Path) -> dict[str, Any]:
-    return {"arms": _load_numpy(source)}
+    return {"arms": _load_npy(source)}
 
 
 def _read_csv(source: Path) -> dict[str, Any]:
@@ -123,14 +169,13 @@ def _read_csv(source: Path) -> dict[str, Any]:
             for number, cells in enumerate(csv.reader(lines), start=1):
                 if not any(cell.strip() for cell in cells):
                     continue
-                try:
-                    row = [float(cell) for cell in cells]
-                except ValueError:
-                    if number == 1:
-                        continue  # a header
-                    raise InvalidFile(
-                        f"{source}: row {number}: expected numbers, got {','.join(cells)[:60]!r}"
-                    ) from None
+                numbers = [_number(cell) for cell in cells]
+                if not rows and number == 1 and all(x is None for x in numbers):
+                    continue  # a header: a row without any number
+                row = [x for x in numbers if x is not None]
+                if len(row) < len(numbers) or not np.isfinite(row).all():
+                    text = ",".join(cells)[:60]
+                    raise InvalidFile(f"{source}: row {number}: expected finite numbers, got {text!r}")
                 if rows and len(row) != len(rows[0]):
                     raise InvalidFile(f"{source}: row {number}: expected {len(rows[0])} numbers, got {len(row)}")
                 rows.append(row)
@@ -139,6 +184,13 @@ def _read_csv(source: Path) -> dict[str, Any]:
     if not rows:
         raise InvalidFile(f"{source}: expected at least one row of numbers, found none")
     return {"arms": np.array(rows)}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def _read_parquet(source: Path) -> dict[str, Any]:

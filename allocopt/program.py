@@ -16,7 +16,7 @@ import numpy as np
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.concentration import f_n
 from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
-from allocopt.validation import Array, IntArray, frozen, matrix, positive_number, vector, whole_number
+from allocopt.validation import Array, IntArray, frozen, in_range, matrix, positive_number, vector, whole_number
 
 __all__ = ["AllocationProgram", "Origin", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
 
@@ -93,7 +93,12 @@ class AllocationProgram:
         ):
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
-                raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {values[i]!r}")
+                raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        for name, array, power, each in (
+            ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
+            ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
+        ):  # fmt: skip
+            in_range(name, array, InvalidProgram, power=power, each=each)
         for name, array in (
             ("features", features), ("costs", costs), ("targets", targets), ("radii", radii),
             ("lower", lower), ("upper", upper),
@@ -152,25 +157,15 @@ def _check_learnable(arms: Array, gaps: Array) -> None:
         )
 
 
-def _square(name: str, gaps: Array) -> Array:
-    """Δ², refusing gaps whose square leaves the range of doubles."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = gaps**2
-    bad = ~np.isfinite(squares) | (squares < 1e-290)
-    if bad.any():
-        raise InvalidInstance(
-            f"{name}: expected positive gaps between 1e-145 and 1e150, got {gaps[np.flatnonzero(bad)[0]]!r}; rescale"
-        )
-    return squares
-
-
 def _arm_program(
     arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None
 ) -> AllocationProgram:
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
+    in_range("arms", arms, InvalidInstance)
+    in_range("gaps", gaps, InvalidInstance, each=True)
     _check_learnable(arms, gaps)
     suboptimal = np.flatnonzero(gaps > 0)
-    radii = _square("gaps", gaps[suboptimal]) * scale
+    radii = gaps[suboptimal] ** 2 * scale
     return AllocationProgram(arms, gaps, arms[suboptimal], radii, lower, upper, target_arms=suboptimal, origin=origin)  # type: ignore[arg-type]
 
 
@@ -203,8 +198,9 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
         raise InvalidInstance(f"gaps: expected {len(x)} entries, one per arm, got {len(delta)}")
     if (delta < 0).any():
         i = int(np.flatnonzero(delta < 0)[0])
-        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {delta[i]!r}")
+        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     n = whole_number("n", n, InvalidOption, least=3)
+    in_range("arms", x, InvalidInstance)
     _check_learnable(x, delta)
     from allocopt.reduction import spanning_coordinates
 
@@ -229,6 +225,7 @@ def best_arm(bandit: LinearBandit) -> AllocationProgram:
     """
     b = _check_bandit(bandit)
     _check_learnable(b.arms, b.gaps)
+    in_range("gaps", b.gaps, InvalidInstance, each=True)
     best = b.arms[b.optimal_arms[0]]
     if not (b.arms[b.optimal_arms] == best).all():
         raise InvalidInstance(
@@ -236,7 +233,7 @@ def best_arm(bandit: LinearBandit) -> AllocationProgram:
             "them apart (T* is infinite)"
         )
     suboptimal = b.suboptimal_arms
-    radii = _square("gaps", b.gaps[suboptimal]) * (0.5 / b.noise_variance)
+    radii = b.gaps[suboptimal] ** 2 * (0.5 / b.noise_variance)
     return AllocationProgram(
         b.arms, np.ones(b.n_arms), b.arms[suboptimal] - best, radii,
         target_arms=suboptimal, origin=Origin("best_arm", b),
@@ -253,6 +250,7 @@ def g_optimal(arms: Any) -> AllocationProgram:
     2.0
     """
     x = arm_matrix(arms)
+    in_range("arms", x, InvalidInstance)
     if not x.any():
         raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
     moving = np.flatnonzero(x.any(axis=1))
@@ -276,9 +274,11 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     """
     b = _check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)
+    in_range("width", np.array([a]), InvalidOption)
+    in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
-    upper[suboptimal] = 4.0 * a * b.noise_variance / _square("gaps", b.gaps[suboptimal])
+    upper[suboptimal] = 4.0 * a * b.noise_variance / b.gaps[suboptimal] ** 2
     return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
 
 
@@ -296,7 +296,7 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
     counts = vector("pulls", pulls, InvalidInstance, length=b.n_arms)
     if (counts < 0).any():
         i = int(np.flatnonzero(counts < 0)[0])
-        raise InvalidInstance(f"pulls: expected entries >= 0, but entry {i} is {counts[i]!r}")
+        raise InvalidInstance(f"pulls: expected entries >= 0, but entry {i} is {float(counts[i])!r}")
     n = whole_number("n", n, InvalidOption, least=3)
     return remaining_at_log(b, counts, math.log(n), n)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.bandit import LinearBandit
+from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.errors import AllocoptError, InvalidFile, InvalidProof
 from allocopt.program import (
     AllocationProgram,
@@ -27,7 +27,7 @@ from allocopt.program import (
     remaining_at_log,
 )
 from allocopt.solution import Solution
-from allocopt.validation import Array, matrix, positive_number, vector
+from allocopt.validation import Array, positive_number, vector, whole_number
 
 __all__ = ["FORMAT", "VERSION", "load_solution", "save_solution"]
 
@@ -131,7 +131,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
         for name, values in (("allocation", allocation), ("multipliers", multipliers)):
             if (values < 0).any():
                 i = int(np.flatnonzero(values < 0)[0])
-                raise InvalidProof(f"{name}: expected entries >= 0, but entry {i} is {values[i]!r}")
+                raise InvalidProof(f"{name}: expected entries >= 0, but entry {i} is {float(values[i])!r}")
         unexpected = np.setxor1d(np.flatnonzero(np.isinf(allocation)), program.free)
         if len(unexpected):
             raise InvalidProof(
@@ -150,7 +150,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 def read_json(source: Path) -> Any:
     """A JSON file's content, or `InvalidFile` with what is wrong and where."""
     try:
-        return json.loads(source.read_text(encoding="utf-8"))
+        return json.loads(source.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidFile(f"{source}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -161,6 +161,8 @@ def read_json(source: Path) -> Any:
         ) from None
     except RecursionError:
         raise InvalidFile(f"{source}: not valid JSON: nested too deeply") from None
+    except ValueError:
+        raise InvalidFile(f"{source}: not valid JSON: it holds a number of thousands of digits") from None
 
 
 def _entry(document: dict[str, Any], name: str, kind: type) -> Any:
@@ -169,6 +171,11 @@ def _entry(document: dict[str, Any], name: str, kind: type) -> Any:
     if not isinstance(document[name], kind):
         raise InvalidProof(f'"{name}": expected a {kind.__name__}, got a {type(document[name]).__name__}')
     return document[name]
+
+
+def _rounds(described: dict[str, Any]) -> int | None:
+    n = described.get("n")
+    return None if n is None else whole_number("n", n, InvalidProof, least=3)
 
 
 def _with_inf(values: list[Any]) -> list[Any]:
@@ -183,12 +190,12 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
     if kind == "g_optimal":
         return g_optimal(_entry(described, "arms", list))
     if kind == "horizon":
-        arms = matrix("arms", _entry(described, "arms", list), InvalidProof)
+        arms = arm_matrix(_entry(described, "arms", list))
         gaps = vector("gaps", _entry(described, "gaps", list), InvalidProof, length=len(arms))
         if (gaps < 0).any():
             raise InvalidProof("gaps: expected entries >= 0")
         return horizon_at_level(
-            arms, gaps, positive_number("f_n", described.get("f_n"), InvalidProof), described.get("n")
+            arms, gaps, positive_number("f_n", described.get("f_n"), InvalidProof), _rounds(described)
         )
     if kind not in ("regret", "best_arm", "optimism", "remaining"):
         raise InvalidProof(f'"kind": {kind!r} is not a program that this version knows')
@@ -206,5 +213,5 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         if (pulls < 0).any():
             raise InvalidProof("pulls: expected entries >= 0")
         log_n = positive_number("log_n", described.get("log_n"), InvalidProof)
-        return remaining_at_log(bandit, pulls, log_n, described.get("n"))
+        return remaining_at_log(bandit, pulls, log_n, _rounds(described))
     return regret(bandit) if kind == "regret" else best_arm(bandit)

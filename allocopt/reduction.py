@@ -33,6 +33,10 @@ class Quotient:
     """The coordinate that each of them eliminates."""
     coordinates: tuple[int, ...]
     """The coordinates kept: the others are linear functions of these on the span of the arms."""
+    negligible_arms: tuple[int, ...] = ()
+    """Arms that are combinations of free arms up to rounding: taken as exactly that."""
+    negligible_targets: tuple[int, ...] = ()
+    """Targets likewise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +194,8 @@ def reduce(program: AllocationProgram) -> Reduction:
         tuple(int(i) for i in pivot_arms),
         tuple(pivot_columns),
         tuple(int(c) for c in kept_columns[coordinates]),
+        tuple(np.flatnonzero(~nonzero).tolist()),
+        tuple(np.flatnonzero(~targets.any(axis=1)).tolist()),
     )
     reduction = Reduction(program, quotient, canonical, variables, asked, fixed)
     if len(asked):

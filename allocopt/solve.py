@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -17,7 +18,7 @@ from allocopt.reduction import Reduction, reduce
 from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
 from allocopt.threads import single_threaded
-from allocopt.tolerances import BINDING, DEFAULT_TOL, SUPPORT, TIE
+from allocopt.tolerances import BINDING, DATA, DEFAULT_TOL, SUPPORT, TIE
 from allocopt.validation import Array, positive_number
 
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
@@ -136,7 +137,8 @@ def _nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) 
     """Every constraint is met by what is fixed or free already (`reduce` has checked that)."""
     problem = reduction.canonical
     k, m = len(reduction.variables), len(reduction.targets)
-    bounds = Bounds(problem.offset, problem.offset, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    upper, lower = problem.offset * (1.0 + DATA), problem.offset * (1.0 - DATA)
+    bounds = Bounds(upper, lower, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
     return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
 
 
@@ -236,4 +238,5 @@ def recertify(
         return _nothing_to_decide(reduction, tol, stats)
     alpha = reduction.canonical_allocation(allocation)
     bounds = evaluate(reduction.canonical, alpha, reduction.canonical_multipliers(multipliers))
-    return certified_solution(reduction, bounds, method, tol, None, stats)
+    found = certified_solution(reduction, bounds, method, tol, None, stats)
+    return dataclasses.replace(found, allocation=allocation, multipliers=multipliers)

@@ -11,9 +11,16 @@ DEFAULT_TOL: Final = 1e-8
 """Relative certified gap that ``solve`` aims at: half the digits of a double, reached by second-order methods in a
 few extra steps and far below any statistical error."""
 
+LARGEST: Final = 1e50
+"""Vectors, costs and gaps may be as large as this and as small as its inverse (their largest entry, where they are
+vectors): squares and quotients of them then stay well inside the range of doubles."""
+
 TIE: Final = 1e-14
 """Two means are a tie when they differ by at most this times the magnitude of the terms they are summed from
 (Σ|x_i θ_i|). Arms and θ that were themselves computed carry rounding of a few 1e-16 per term."""
+
+DATA: Final = 3e-14
+"""Relative allowance of the floating bounds for the rounding of gaps (at most 1e-14), costs, radii and sums."""
 
 ZERO_ROW: Final = 1e-15
 """A vector whose image in the quotient is at most this times the vector is a multiple of a free direction up to

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.errors import AllocoptError, InvalidOption
+from allocopt.tolerances import LARGEST
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["Array", "IntArray", "frozen", "index_array", "matrix", "positive_number", "vector", "whole_number"]
+__all__ = [
+    "Array",
+    "IntArray",
+    "frozen",
+    "in_range",
+    "index_array",
+    "matrix",
+    "positive_number",
+    "vector",
+    "whole_number",
+]
 
 
 def _describe(value: object) -> str:
@@ -76,7 +89,9 @@ def _as_float(name: str, raw: np.ndarray[Any, Any], value: object, shape: str, e
             pass
     if raw.dtype.kind == "f":
         return raw.astype(np.float64)
-    raise error(f"{name}: expected {shape}, got {_describe(value)}")
+    culprit = next((v for v in raw.flat if isinstance(v, str | bytes | complex | None.__class__)), None)
+    detail = f", which holds {_describe(culprit)}" if raw.ndim and raw.size else ""
+    raise error(f"{name}: expected {shape}, got {_describe(value)}{detail}")
 
 
 def matrix(name: str, value: object, error: type[AllocoptError]) -> Array:
@@ -124,7 +139,7 @@ def positive_number(
 ) -> float:
     """A float that is > 0 (>= 0 with ``zero``), finite unless ``infinite``."""
     wanted = f"a {'non-negative' if zero else 'positive'}{'' if infinite else ', finite'} number"
-    if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise error(f"{name}: expected {wanted}, got {_describe(value)}")
     try:
         number = float(value)
@@ -137,11 +152,30 @@ def positive_number(
 
 def whole_number(name: str, value: object, error: type[AllocoptError] = InvalidOption, *, least: int = 0) -> int:
     """An int (or a float that is one, such as 1e6) that is at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise error(f"{name}: expected a whole number >= {least}, got {_describe(value)}")
-    if not np.isfinite(value) or value != int(value) or value < least:
-        raise error(f"{name}: expected a whole number >= {least}, got {value!r}")
-    return int(value)
+    wanted = f"a whole number >= {least}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise error(f"{name}: expected {wanted}, got {_describe(value)}")
+    number: Any = value
+    if not isinstance(value, int) and not math.isfinite(value):
+        raise error(f"{name}: expected {wanted}, got {value!r}")
+    if number != int(number) or number < least:
+        raise error(f"{name}: expected {wanted}, got {_describe(number)}")
+    return int(number)
+
+
+def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int = 1, each: bool = False) -> None:
+    """Refuse magnitudes whose squares and quotients would leave the range of doubles.
+
+    Of vectors only the largest entry counts; with ``each``, every positive finite entry does.
+    """
+    size = np.abs(values[np.isfinite(values) & (values != 0)])
+    if not size.size:
+        return
+    top, bottom = float(size.max()), float(size.min() if each else size.max())
+    limit = LARGEST**power
+    if top > limit or bottom < 1 / limit:
+        bad = top if top > limit else bottom
+        raise error(f"{name}: expected magnitudes between {1 / limit:g} and {limit:g}, got {bad:g}; use other units")
 
 
 def frozen(array: Array) -> Array:

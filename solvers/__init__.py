@@ -57,7 +57,7 @@ METHODS: dict[str, Method] = {
     )
 }  # fmt: skip
 
-AUTO: tuple[tuple[str, int | None], ...] = (("closed-form", None), ("interior-point", 60), ("active-set", None))
+AUTO: tuple[tuple[str, int | None], ...] = (("closed-form", None), ("interior-point", 100), ("active-set", None))
 """`auto` takes the first of these that applies and whose number of arms is not exceeded."""
 
 

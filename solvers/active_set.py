@@ -13,7 +13,7 @@ from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
 from allocopt.solvers import interior_point
 from allocopt.threads import single_threaded
-from allocopt.validation import Array, IntArray
+from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["solve"]
 
@@ -29,6 +29,7 @@ _VIOLATION = 1e-12  # relative, below which a violated constraint or price is ro
 
 def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dict[str, float]:
     """Alternate masters and pricing passes until the gap over all arms is certified or nothing enters any more."""
+    max_passes = whole_number("max_passes", max_passes, least=1)
     features, targets, first = _first_sets(problem)
     monitor.record(first, 0)
     gap = 1.0

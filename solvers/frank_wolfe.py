@@ -25,7 +25,7 @@ from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
 from allocopt.solvers.interior_point import starting_point
 from allocopt.tolerances import EPS
-from allocopt.validation import Array, IntArray
+from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["solve"]
 
@@ -56,6 +56,7 @@ _HOPELESS_UPDATES = 100  # of c without progress: the same
 
 def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 200_000) -> dict[str, float]:
     """Run until the gap is certified, ``max_iterations`` are used up or nothing improves any more."""
+    max_iterations = whole_number("max_iterations", max_iterations, least=1)
     state = _State(problem, _start(problem))
     cached: IntArray = np.zeros(0, dtype=np.int64)
     promise = 0.0  # what a pair must offer to be taken without pricing every feature

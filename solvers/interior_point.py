@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from allocopt.canonical import Canonical, best_scale, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
-from allocopt.validation import Array
+from allocopt.validation import Array, whole_number
 
 __all__ = ["Iterate", "minimise", "solve"]
 
@@ -28,6 +28,7 @@ _STALLED = 6  # steps without halving the gap before we call it the limit of thi
 _LEAST_CENTRE = 0.01  # of the tolerance
 _ENOUGH = 0.25  # of the tolerance: leaves room for the certificate's allowance for rounding
 _LEAST_LIFT = 1e-3  # a warm start closer to the boundary than this is a trap
+_COUNTS = 0.1  # share of the largest g below which a constraint is not part of the dual
 _MUCH = 100.0  # times cheaper that another start must be to replace the first choice
 _ROOM = 0.8  # the start's largest g
 
@@ -44,6 +45,7 @@ class Iterate:
 
 def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 100) -> dict[str, float]:
     """Solve the whole program at once; O(k² (m + k)) a step, so for up to a couple of thousand arms."""
+    max_iterations = whole_number("max_iterations", max_iterations, least=1)
 
     def watch(alpha: Array, multipliers: Array, step: int) -> None:
         if monitor.callback is not None or monitor.max_seconds is not None:
@@ -148,9 +150,11 @@ def minimise(
             if warm is not None:
                 nu = np.maximum(nu, warm[1] / unit * g**2)
                 z = np.maximum(z, 1.0 - nu @ jacobian)
-        lam = nu / g**2
         prices = nu @ jacobian
-        gap = _own_gap(scaled, point, lam, prices)
+        # λ = ν/g² of a constraint with tiny g counts for nothing but weighs in Σλ: the dual is better off without it
+        kept = np.where(g > _COUNTS * g.max(), nu, 0.0)
+        lam = kept / g**2
+        gap = _own_gap(scaled, point, lam, kept @ jacobian)
         if not np.isfinite(gap):
             break
         since_better = 0 if best is None or gap < 0.5 * best.gap else since_better + 1
@@ -161,7 +165,7 @@ def minimise(
         if gap <= _ENOUGH * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
             break
 
-        newton = 2.0 * (a @ a.T) * ((a @ point.weighted(lam)) @ a.T)
+        newton = 2.0 * (a @ a.T) * ((a @ point.weighted(nu / g**2)) @ a.T)
         newton += jacobian.T @ ((nu / s - 2.0 * nu * g)[:, None] * jacobian)
         diagonal = z / alpha
         diagonal[capped] += v / room

@@ -376,18 +376,18 @@ def test_mosek_without_package_or_licence_says_what_to_do():
 @pytest.mark.parametrize(
     ("words", "arms", "theta"),
     [
-        (["mean of arm 0 overflows"], 1e200, 1e200),
-        (["gaps:", "1e150"], 1e200, 1.0),
-        (["gaps:", "1e-145"], 1e-200, 1.0),
-        (["gaps:", "1e150"], 1e305, 1.0),
-        (["gaps:"], 1e-200, 1e-200),
+        (["arms:", "1e+50", "1e+200"], 1e200, 1e200),
+        (["arms:", "1e+50"], 1e200, 1.0),
+        (["arms:", "1e-50"], 1e-200, 1.0),
+        (["theta:", "1e+50"], 1.0, 1e60),
+        (["gaps:", "1e-50"], 1e-40, 1e-40),
     ],
 )
 def test_means_and_gaps_beyond_doubles_are_refused(words, arms, theta):
     refused(ao.InvalidInstance, words, lambda: ao.regret_constant(np.array(ARMS) * arms, np.array(THETA) * theta))
 
 
-@pytest.mark.parametrize("exponent", [-305, -200, -100, -20, -6, 6, 20, 100, 200, 300, 305])
+@pytest.mark.parametrize("exponent", [-49, -20, -6, 6, 20, 49])
 def test_the_units_of_arms_do_not_matter(exponent):
     """The constant is the same when arms are multiplied and θ divided; also for huge and tiny factors."""
     scale = 10.0**exponent

@@ -430,7 +430,7 @@ def test_a_closed_pipe_is_silent():
 
 def test_an_interrupt_saves_the_best_answer_and_exits_with_130(files, main, monkeypatch):
     def interrupted(program, *_, **__):
-        raise ao.Interrupted(ao.solve(program, "active-set", max_passes=0))
+        raise ao.Interrupted(ao.solve(program, "active-set", max_passes=1))
 
     monkeypatch.setattr(cli, "solve", interrupted)
     code, out, err = main("solve", files / "i.json", "--save", files / "p.json")

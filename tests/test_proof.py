@@ -539,6 +539,32 @@ def test_arms_that_span_less_up_to_rounding_are_noted(tmp_path):
     assert reload(s, tmp_path / "p.json").verify() == e
 
 
+def test_rows_that_are_dropped_as_rounding_are_noted_too():
+    """Nearly parallel arms: what the solver takes as zero, the proof must take as zero and say so, or the gap is honest."""
+    arms = [
+        [-0.4333828124877164, -0.4333828124877166],
+        [-0.4180841374794637, -0.4180841374794637],
+        [0.32160944385584206, 0.3216094438558419],
+    ]
+    bandit = ao.LinearBandit(arms, [-1.1221947784042279, -1.3925469042662353])
+    for program in (ao.programs.regret(bandit), ao.programs.optimism(bandit, 0.7)):
+        s = ao.solve(program)
+        e = s.verify()
+        assert s.status is not ao.Status.CERTIFIED or e.notes or e.gap < 1e-6
+
+
+@pytest.mark.parametrize("n", [10, 50, 881])
+def test_a_value_that_is_only_what_was_played_already_allows_for_rounding(n, tmp_path):
+    """Parallel arms: nothing is left to decide, and the cost of the pulls is rounded like any other number."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        bandit = ao.LinearBandit(np.outer(rng.normal(size=4), rng.normal(size=2)), rng.normal(size=2))
+        s = ao.solve(ao.programs.remaining(bandit, [3, 1, 4, 1], n))
+        e = reload(s, tmp_path / "p.json").verify()
+        assert s.lower <= e.upper
+        assert s.upper >= e.lower
+
+
 def test_known_values_lie_in_the_proven_interval():
     """Instances whose numbers are doubles, so that the closed form is the exact answer."""
     for epsilon in (0.25 / 2, 2.0**-5, 2.0**-20):
