@@ -18,7 +18,7 @@ def f_n(n: float, dim: int, constant: float = 1.0) -> float:
     Examples
     --------
     >>> round(f_n(10**6, 2), 6)
-    36.269372
+    36.268899
     """
     horizon = whole_number("n", n, InvalidOption, least=3)
     dimension = whole_number("dim", dim, InvalidOption, least=1)

@@ -270,7 +270,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     >>> import allocopt as ao
     >>> b = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.8]], [1, 0])
     >>> round(ao.solve(ao.programs.optimism(b, 1.0)).value, 6)
-    23.375
+    20.0
     """
     b = _check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)

@@ -224,7 +224,7 @@ def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **ho
     --------
     >>> import allocopt as ao
     >>> ao.optimal_pulls([[1, 0], [0, 1]], [0, 0.5], 1000).allocation.round(3)
-    array([    inf,  84.267])
+    array([   inf, 84.268])
     """
     return solve(horizon(arms, gaps, n, constant=constant), **how)
 

@@ -29,6 +29,7 @@ _LEAST_CENTRE = 0.01  # of the tolerance
 _ENOUGH = 0.25  # of the tolerance: leaves room for the certificate's allowance for rounding
 _LEAST_LIFT = 1e-3  # a warm start closer to the boundary than this is a trap
 _COUNTS = 0.1  # share of the largest g below which a constraint is not part of the dual
+_GROWTH = 2.0  # relative increase of the cost that one step may bring
 _MUCH = 100.0  # times cheaper that another start must be to replace the first choice
 _ROOM = 0.8  # the start's largest g
 
@@ -208,6 +209,9 @@ def minimise(
         if not (np.isfinite(d_alpha).all() and np.isfinite(d_nu).all()):
             break
         primal = min(1.0, _BOUNDARY * _limit((alpha, s, room), (d_alpha, d_s, -d_alpha[capped])))
+        growth = float(d_alpha.sum())
+        if growth > 0:  # h is nearly homogeneous: a bad direction can lead any distance away at no loss of feasibility
+            primal = min(primal, _GROWTH * float(alpha.sum()) / growth)
         dual = min(1.0, _BOUNDARY * _limit((nu, z, v), (d_nu, d_z, d_v)))
         try:
             point = _Point(scaled, alpha + primal * d_alpha)
