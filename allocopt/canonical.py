@@ -9,6 +9,7 @@ arms that cost nothing). u is infinite unless ``upper`` is given. ``offset`` is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
@@ -28,11 +29,18 @@ class Canonical:
     base: Array
     upper: Array | None = None
     offset: float = 0.0
+    ratios: Array | None = None
+    """Where target j is ratios[j] times feature j: products with the targets then follow from those with the features."""
 
     @property
     def rank(self) -> int:
         """r, the dimension of the quotient."""
         return int(self.features.shape[1])
+
+    @cached_property
+    def feature_lengths(self) -> Array:
+        """Euclidean lengths of the features."""
+        return _row_norms(self.features)
 
     @property
     def scalable(self) -> bool:
@@ -95,6 +103,7 @@ def whitener(problem: Canonical, alpha: Array) -> Array | None:
     return _triangular_inverse(factor * scale)
 
 
+_LARGE_ERROR = 1e-12  # of a converted row, beyond which a sharper bound is worth a second product
 _ACCURATE = 0.03  # diagonal of the scaled Cholesky factor above which M loses at most three digits
 
 
@@ -125,27 +134,32 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
         return failed
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
-        white_features = features @ basis
-        used = alpha > 0
-        gram = (white_features[used] * alpha[used, None]).T @ white_features[used]
+        used = np.flatnonzero(alpha > 0)
+        support = features[used] @ basis
+        gram = (support * alpha[used, None]).T @ support
         white_base = problem.base @ basis
         gram += white_base.T @ white_base
         factor, singular = dpotrf(gram, lower=0, clean=1)
         second = None if singular else _triangular_inverse(factor)
         if second is None:
             return failed
-        white_features = white_features @ second
-        white_targets = (targets @ basis) @ second
         white_base = white_base @ second
-        g = np.einsum("ij,ij->i", white_targets, white_targets)
+        basis = basis @ second
+        white_features = features @ basis
+        feature_norm2 = np.einsum("ij,ij->i", white_features, white_features)
+        if problem.ratios is None:
+            white_targets = targets @ basis
+            g = np.einsum("ij,ij->i", white_targets, white_targets)
+        else:
+            g = feature_norm2 * problem.ratios**2
         if not np.all(np.isfinite(g)):
             return failed
 
         # Rounding: a row x becomes xB with an error of a few eps·|x||B|, which is large relatively where xB is small.
-        unit = 4.0 * EPS * np.sqrt(r) * np.linalg.norm(basis, 2)
-        feature_norm2 = np.einsum("ij,ij->i", white_features, white_features)
-        feature_error = unit * _row_norms(features) / np.maximum(np.sqrt(feature_norm2), 1e-300)
-        target_error = unit * _row_norms(targets) / np.sqrt(np.maximum(g, 1e-300))
+        feature_error = _conversion_error(features, problem.feature_lengths, basis, feature_norm2)
+        target_error = feature_error
+        if problem.ratios is None:
+            target_error = _conversion_error(targets, _row_norms(targets), basis, g)
         drift = 2.0 * float((alpha * feature_norm2) @ feature_error) + 4.0 * EPS * r  # of M, in the basis where M = I
         if drift > 0.1:
             return failed
@@ -158,7 +172,8 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
         if total > 0:
             lam = lam / total
             on = lam > 0
-            directions = np.sqrt(lam[on, None]) * white_targets[on]
+            rows = white_targets[on] if problem.ratios is None else white_features[on] * problem.ratios[on, None]
+            directions = np.sqrt(lam[on, None]) * rows
             square = directions.T @ directions if on.sum() > r else None
             images = white_features @ (directions.T if square is None else _square_root(square))
             prices = np.einsum("ij,ij->i", images, images)
@@ -177,6 +192,17 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
     upper = (upper + problem.offset) * (1.0 + DATA)
     lower = (max(lower, 0.0) + problem.offset) * (1.0 - DATA)
     return Bounds(upper, lower, alpha, lam, g, prices, rounding + 2.0 * DATA)
+
+
+def _conversion_error(rows: Array, lengths: Array, basis: Array, norm2: Array) -> Array:
+    """Relative rounding error of ``rows @ basis``: normwise, and entry by entry (sharper, dearer) where that is large."""
+    unit = 4.0 * EPS * np.sqrt(len(basis))
+    size = np.sqrt(np.maximum(norm2, 1e-300))
+    error: Array = unit * float(np.linalg.norm(basis, 2)) * lengths / size
+    large = np.flatnonzero(error > _LARGE_ERROR)
+    if len(large):
+        error[large] = np.minimum(error[large], unit * _row_norms(np.abs(rows[large]) @ np.abs(basis)) / size[large])
+    return error
 
 
 def _square_root(matrix: Array) -> Array:

@@ -26,6 +26,8 @@ __all__ = ["Enclosure", "enclose"]
 
 _PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; the first that makes the balls' own width negligible is kept
 _NEGLIGIBLE = 1e-14  # relative width of the balls, far below the gap of any floating-point solution
+_TRACE = 2.0**-20  # of the growth is given to every arm, so that H becomes invertible
+_CANDIDATES = 16  # breakpoints of the dual that are tried next to the best one in floating point
 _REPAIRS = (0.0, *(2.0**e for e in range(-50, 0, 4)))  # how much to enlarge α of a bounded program until it is feasible
 
 
@@ -129,7 +131,7 @@ class _Proof:
             return arb(self._cost(alpha)) * _maximum(self._ratios(inverse))
         for growth in _REPAIRS:
             candidate = [
-                _clip(x * (1 + rational(growth)), low, high)
+                _clip(x * (1 + rational(growth)) + rational(growth * _TRACE), low, high)
                 for x, low, high in zip(alpha, self.exact.lower, self.exact.upper, strict=True)
             ]
             inverse = self._inverse(candidate)
@@ -169,22 +171,33 @@ class _Proof:
         return least + best
 
     def _scales(self, prices: list[arb], slope: arb) -> list[arb]:
-        """Candidates for q: just below every breakpoint κ_i/p_i near which the best one must lie."""
-        arms = list(zip(prices, self.costs, self.exact.upper, self.exact.lower, strict=True))
-        points = sorted(((_round_up(p) / float(c.mid()) if c > 0 else math.inf), u, x) for p, c, u, x in arms)[::-1]
-        cap = max((ratio for ratio, u, _ in points if u is None), default=0.0)
+        """Candidates for the best q: breakpoints κ_i/p_i around the one where the slope changes sign, a little smaller."""
         left = float(slope.mid())
-        for ratio, u, x in points:
-            if u is not None and math.isfinite(ratio) and ratio > cap:
-                left -= float(u - x) * ratio  # prices per unit of cost: ratio·κ, and costs cancel below
-                if left <= 0:
-                    cap = ratio
-                    break
-        near = [1.0 / ratio for ratio, _, _ in points if 0.2 * cap <= ratio < math.inf and ratio > 0][:200]
-        if cap > 0:
-            near.append(1.0 / cap)
-        shrink = rational(1.0 - 2.0**-48)
-        return [arb(rational(q)) * arb(shrink) for q in sorted(set(near))]
+        breakpoints = []
+        cap = math.inf
+        for p, c, u, x in zip(prices, self.costs, self.exact.upper, self.exact.lower, strict=True):
+            price, cost = _round_up(p), float(c.mid())
+            if price <= 0:
+                continue
+            if u is None:
+                cap = min(cap, cost / price)
+            elif cost == 0:
+                left -= float(u - x) * price  # costs nothing: its term is linear from q = 0 on
+            else:
+                breakpoints.append((cost / price, float(u - x) * price))
+        breakpoints.sort()
+        best = cap
+        for q, drop in breakpoints:
+            left -= drop
+            if left <= 0:
+                best = min(best, q)
+                break
+        candidates = [q for q, _ in breakpoints if 0.5 * best <= q <= min(2.0 * best, cap)]
+        candidates = sorted(candidates, key=lambda q: abs(q - best))[:_CANDIDATES]
+        if math.isfinite(best):
+            candidates.append(best)
+        shrink = arb(rational(1.0 - 2.0**-48))
+        return [arb(rational(q)) * shrink for q in candidates]
 
 
 def _balls(rows: list[list[fmpq]], width: int) -> arb_mat:

@@ -61,7 +61,8 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     _drop_negligible(program, features, targets, quotient, notes)
     arms = [i for i in range(program.n_arms) if i not in set(free)]
     features = [features[i] for i in arms]
-    features, targets = _drop_dependent(features, targets, kept, quotient, notes)
+    playable = [upper[i] is None or upper[i] != 0 for i in arms]
+    features, targets = _drop_dependent(features, playable, targets, kept, quotient, notes)
     for i in arms:
         if upper[i] is None and costs[i] <= 0:
             raise InvalidProof(f"arm {i} has exact cost {costs[i]} but was not taken as optimal; nothing is proven")
@@ -198,13 +199,19 @@ def _clear(row: Row, pivots: list[Row], columns: list[int]) -> Row:
 
 
 def _drop_dependent(
-    features: list[Row], targets: list[Row], kept: list[int], quotient: Quotient, notes: list[str]
+    features: list[Row],
+    playable: list[bool],
+    targets: list[Row],
+    kept: list[int],
+    quotient: Quotient,
+    notes: list[str],
 ) -> tuple[list[Row], list[Row]]:
     """Keep the coordinates that span; the others must be the same linear function of them on every row."""
     inside = [n for n, c in enumerate(kept) if c in quotient.coordinates]
     outside = [n for n, c in enumerate(kept) if c not in quotient.coordinates]
     if outside and inside:
-        rows = [row for row in features + targets if any(x != 0 for x in row)]
+        useful = [row for row, may in zip(features, playable, strict=True) if may]
+        rows = [row for row in useful + targets if any(x != 0 for x in row)]
         floats = np.array([[float(x) for x in row] for row in rows])
         floats /= np.abs(floats).max(axis=1, keepdims=True)
         from scipy.linalg import qr

@@ -8,12 +8,13 @@ norm does not depend on the basis of the quotient, and elimination is what an ex
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sla
 
 from allocopt import precise
-from allocopt.canonical import Canonical
+from allocopt.canonical import Canonical, whitener
 from allocopt.errors import Infeasible
 from allocopt.program import AllocationProgram
 from allocopt.scaling import equilibrated
@@ -52,6 +53,11 @@ class Reduction:
     """The program's target behind each canonical target."""
     fixed: Array
     """α of every arm before the variables are added: lower bounds, costless arms at their upper bound, inf if free."""
+
+    @cached_property
+    def fixed_norms(self) -> Array:
+        """g of every target with nothing but what is fixed already (all variables 0)."""
+        return _squared_norms(self.canonical.base, self.canonical.targets)
 
     def allocation(self, alpha: Array) -> Array:
         """A canonical α in the program's own units, one entry per arm."""
@@ -142,9 +148,8 @@ def divide_out(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Arra
     factors = np.linalg.solve(block.T, rows[:, pivot_columns].T).T
     terms = np.abs(factors) @ np.abs(pivot_rows[:, keep])
     quotient = rows[:, keep] - factors @ pivot_rows[:, keep]
-    # Where a row is much smaller than what it is the difference of, its digits are gone: subtract again, precisely.
-    scale = np.maximum(np.abs(quotient).max(axis=0), 1e-300)
-    cancelled = np.flatnonzero((np.abs(quotient) / scale).max(axis=1) < CANCELLATION * (terms / scale).max(axis=1))
+    # Where an entry is much smaller than what it is the difference of, its digits are gone: subtract again, precisely.
+    cancelled = np.flatnonzero((np.abs(quotient) < CANCELLATION * terms).any(axis=1))
     quotient[cancelled] = precise.eliminate(rows[cancelled], pivot_rows, pivot_columns)[:, keep]
     noise = np.abs(quotient).max(axis=1, initial=0.0) <= ZERO_ROW * np.abs(rows).max(axis=1)
     quotient[noise] = 0.0
@@ -189,6 +194,7 @@ def reduce(program: AllocationProgram) -> Reduction:
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
         float(program.costs @ program.lower),
+        _ratios(program, variables, asked) if shared else None,
     )
     quotient = Quotient(
         tuple(int(i) for i in pivot_arms),
@@ -201,6 +207,15 @@ def reduce(program: AllocationProgram) -> Reduction:
     if len(asked):
         _check_feasible(reduction)
     return reduction
+
+
+def _ratios(program: AllocationProgram, variables: IntArray, asked: IntArray) -> Array | None:
+    """Length of each target over that of its own arm, where the arms asked about are just those that may be played."""
+    assert program.target_arms is not None
+    if not np.array_equal(program.target_arms[asked], variables):
+        return None
+    ratios: Array = np.sqrt(program.costs[variables] / program.radii[asked])
+    return ratios
 
 
 def _check_span(
@@ -232,6 +247,26 @@ def _target_name(program: AllocationProgram, target: int) -> str:
     return f"the target of arm {int(program.target_arms[target])}"
 
 
+def _squared_norms(rows: Array, targets: Array) -> Array:
+    """||t||² in the inverse of rowsᵀrows; inf for targets outside the span of the rows."""
+    if not targets.shape[1]:
+        return np.zeros(len(targets))
+    if not len(rows):
+        return np.where(targets.any(axis=1), np.inf, 0.0)
+    basis = whitener(Canonical(rows, targets, rows[:0]), np.ones(len(rows)))
+    if basis is not None:
+        images = targets @ basis
+        g: Array = np.einsum("ij,ij->i", images, images)
+        return g
+    values, axes = np.linalg.svd(rows, full_matrices=False)[1:]
+    rank = int((values > RANK * values.max(initial=0.0)).sum())
+    images = targets @ axes[:rank].T / values[:rank]
+    g = np.einsum("ij,ij->i", images, images)
+    rest = targets - (targets @ axes[:rank].T) @ axes[:rank]
+    g[np.abs(rest).max(axis=1) > 1e-9 * np.abs(targets).max(axis=1)] = np.inf
+    return g
+
+
 def _check_feasible(reduction: Reduction) -> None:
     """With every α at its upper bound, each constraint must hold; else no allocation will do."""
     problem = reduction.canonical
@@ -254,14 +289,7 @@ def _check_feasible(reduction: Reduction) -> None:
         if rank == problem.rank:
             return
         rows, targets = rows @ axes[rank:].T, targets @ axes[rank:].T
-    values, axes = np.linalg.svd(rows, full_matrices=False)[1:]
-    rank = int((values > RANK * values.max(initial=0.0)).sum())
-    with np.errstate(divide="ignore"):
-        images = targets @ axes[:rank].T / values[:rank]
-    g = np.einsum("ij,ij->i", images, images)
-    rest = targets - (targets @ axes[:rank].T) @ axes[:rank]
-    lost = np.abs(rest).max(axis=1, initial=0.0) > 1e-9 * np.abs(problem.targets).max(axis=1)
-    g[lost] = np.inf
+    g = _squared_norms(rows, targets)
     worst = int(np.argmax(g))
     if g[worst] > 1.0 + 1e-12:
         j = int(reduction.targets[worst])

@@ -23,6 +23,7 @@ from allocopt.validation import Array, positive_number
 
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
 
+_MET = 1e-14  # relative room that a constraint must have to count as met in floating point
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
@@ -74,7 +75,7 @@ def solve(
     asked = _named(method, options)
     reduction = reduce(program)
     problem = reduction.canonical
-    if not len(reduction.targets) or not len(reduction.variables):
+    if _nothing_left(reduction):
         return _nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
@@ -133,12 +134,20 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
     raise AssertionError("the last method of AUTO solves everything")
 
 
+def _nothing_left(reduction: Reduction) -> bool:
+    """Whether the answer is what is fixed already: no targets, no variables, or targets that are met without any."""
+    if not len(reduction.targets) or not len(reduction.variables):
+        return True
+    return bool(len(reduction.canonical.base)) and bool(reduction.fixed_norms.max() <= 1.0 - _MET)
+
+
 def _nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -> Solution:
-    """Every constraint is met by what is fixed or free already (`reduce` has checked that)."""
+    """The lower bounds are optimal if they are feasible, and nothing else is possible if they are not."""
     problem = reduction.canonical
     k, m = len(reduction.variables), len(reduction.targets)
+    met = not m or bool(reduction.fixed_norms.max() <= 1.0 - (_MET if k else -_MET))
     upper, lower = problem.offset * (1.0 + DATA), problem.offset * (1.0 - DATA)
-    bounds = Bounds(upper, lower, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    bounds = Bounds(upper if met else np.inf, lower, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
     return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
 
 
@@ -179,7 +188,9 @@ def certified_solution(
     binding = targets if program.target_arms is None else program.target_arms[targets]
     gap = bounds.gap
     if not np.isfinite(bounds.upper):
-        status, reason = Status.FAILED, reason or "the information matrix is singular in double precision"
+        singular = "the information matrix is singular in double precision"
+        barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
+        status, reason = Status.FAILED, reason or (singular if reduction.canonical.scalable else barely)
     elif gap <= tol:
         status = Status.CERTIFIED
     else:
@@ -234,7 +245,7 @@ def recertify(
 ) -> Solution:
     """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to."""
     reduction = reduce(program)
-    if not len(reduction.targets) or not len(reduction.variables):
+    if _nothing_left(reduction):
         return _nothing_to_decide(reduction, tol, stats)
     alpha = reduction.canonical_allocation(allocation)
     bounds = evaluate(reduction.canonical, alpha, reduction.canonical_multipliers(multipliers))

@@ -29,8 +29,8 @@ the rounding of its own entries."""
 RANK: Final = 1e-13
 """Singular directions below this (rows and columns equilibrated first) are rounding noise of a rank-deficient set."""
 
-CANCELLATION: Final = 1.0 / 8
-"""Rows that shrink below this factor in the quotient are recomputed in double-double arithmetic."""
+CANCELLATION: Final = 1.0 / 64
+"""Rows with an entry that shrinks below this factor in the quotient are recomputed in double-double arithmetic."""
 
 SUPPORT: Final = 1e-6
 """Entries of α and λ below this share of the largest are dropped when complementarity says they are zero and the

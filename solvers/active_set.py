@@ -6,7 +6,10 @@ constraints and one for the prices, and the certified bounds of the whole progra
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.linalg import qr
 
 from allocopt.canonical import Bounds, Canonical, evaluate, whitener
 from allocopt.errors import SolverFailed
@@ -18,6 +21,7 @@ from allocopt.validation import Array, IntArray, whole_number
 __all__ = ["solve"]
 
 _FIRST = 2  # times r arms and constraints in the first master
+_SAMPLE = 40  # times r arms are looked at for the first allocation of a large problem
 _ENTER = 2  # times r of them enter after each pricing pass
 _SPARE = 3  # times r may stay in the master before idle ones leave
 _WARM = 10.0  # gap above which the last master says too little about the next
@@ -39,16 +43,13 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
     warm = None
     while passes <= max_passes and not monitor.done:
         monitor.tick()
-        master = Canonical(
-            problem.features[features],
-            problem.targets[targets],
-            problem.base,
-            None if problem.upper is None else problem.upper[features],
-            problem.offset,
-        )
+        master = _part(problem, features, targets).problem
         with single_threaded():
             try:
                 result = interior_point.minimise(master, master_tol, monitor.tick, warm=warm)
+                if warm is not None and result.gap > master_tol:  # a warm start can be a trap: start afresh
+                    steps += result.steps
+                    result = interior_point.minimise(master, master_tol, monitor.tick)
             except SolverFailed:
                 if monitor.best is None or not np.isfinite(monitor.best.upper):
                     raise
@@ -61,10 +62,13 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
         bounds = monitor.report(alpha, multipliers, passes)
         passes += 1
         if not np.isfinite(bounds.upper):
-            features = _widen(problem, features, passes)
+            features, warm = _widen(problem, features, passes), None
             continue
-        entering_features = _violators(bounds.prices, features, _ENTER * problem.rank)
-        entering_targets = _violators(bounds.constraints, targets, _ENTER * problem.rank)
+        # an arm at its upper bound may have any price, so with bounds an arm outside is wanted as soon as its price is > 1
+        limit = float(bounds.prices[features].max()) if problem.upper is None else 1.0
+        entering_features = _violators(bounds.prices, features, limit, _ENTER * problem.rank)
+        limit = float(bounds.constraints[targets].max())
+        entering_targets = _violators(bounds.constraints, targets, limit, _ENTER * problem.rank)
         improved = bounds.gap < 0.9 * gap
         gap = min(gap, bounds.gap)
         if not len(entering_features) and not len(entering_targets) and master_tol <= monitor.tol and not improved:
@@ -78,18 +82,61 @@ def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dic
 
 
 def _first_sets(problem: Canonical) -> tuple[IntArray, IntArray, Bounds]:
-    """Arms and constraints that matter for an even allocation, and what that allocation proves."""
-    alpha = interior_point.starting_point(problem)
-    count = _FIRST * problem.rank
-    flat = evaluate(problem, alpha, np.ones(len(problem.targets)))
-    if not np.isfinite(flat.upper):
+    """Arms and constraints that matter for an even allocation over a sample, and what that allocation proves."""
+    few = _sample(problem)
+    alpha = np.zeros(len(problem.features))
+    alpha[few.features] = interior_point.starting_point(few.problem)
+    point = evaluate(few.problem, alpha[few.features], np.ones(len(few.targets)))
+    if not np.isfinite(point.upper):
         raise SolverFailed("the information matrix of an even allocation is numerically singular")
-    weights = (flat.constraints / flat.constraints.max()) ** 5
-    bounds = evaluate(problem, alpha, weights)
+    multipliers = np.zeros(len(problem.targets))
+    multipliers[few.targets] = (point.constraints / point.constraints.max()) ** 5  # a smoothed maximum
+    bounds = evaluate(problem, alpha, multipliers)
+    count = _FIRST * problem.rank
     features = np.union1d(_largest(bounds.prices, count), _spanning(problem, bounds.prices))
     if problem.upper is not None:
         features = _feasible(problem, features, bounds.prices)
     return features, _largest(bounds.constraints, count), bounds
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some arms and constraints of a problem."""
+
+    problem: Canonical
+    features: IntArray
+    targets: IntArray
+
+
+def _part(problem: Canonical, features: IntArray, targets: IntArray) -> _Part:
+    same = problem.ratios is not None and np.array_equal(features, targets)
+    part = Canonical(
+        problem.features[features],
+        problem.targets[targets],
+        problem.base,
+        None if problem.upper is None else problem.upper[features],
+        problem.offset,
+        problem.ratios[features] if same and problem.ratios is not None else None,
+    )
+    return _Part(part, features, targets)
+
+
+def _sample(problem: Canonical) -> _Part:
+    """Everything, or an even sample of a large problem that spans as much."""
+    size = _SAMPLE * problem.rank
+    features = np.arange(len(problem.features))
+    targets = np.arange(len(problem.targets))
+    if problem.upper is not None or len(features) <= 2 * size:
+        return _part(problem, features, targets)
+    features = np.linspace(0, len(features) - 1, size).astype(np.int64)
+    if problem.ratios is not None:
+        targets = features
+    elif len(targets) > size:
+        targets = np.linspace(0, len(targets) - 1, size).astype(np.int64)
+    sample = _part(problem, features, targets)
+    if whitener(sample.problem, np.ones(len(features))) is not None:
+        return sample
+    return _part(problem, np.union1d(features, _spanning(problem, problem.feature_lengths)), targets)
 
 
 def _feasible(problem: Canonical, features: IntArray, prices: Array) -> IntArray:
@@ -118,22 +165,19 @@ def _least_constraint(problem: Canonical, features: IntArray) -> float:
 
 
 def _spanning(problem: Canonical, prices: Array) -> IntArray:
-    """Arms of high price that span everything: the best ones in groups, until a triangular factor has full rank."""
-    order = np.argsort(-prices)
-    rows = problem.features / np.sqrt(np.einsum("ij,ij->i", problem.features, problem.features))[:, None]
-    chosen: list[int] = []
-    basis = np.zeros((0, problem.rank))
-    for threshold in (0.3, 0.03, 1e-4, 1e-8, 0.0):  # take an arm if this much of it is new
-        for i in order:
-            rest = rows[i] - (rows[i] @ basis.T) @ basis
-            rest -= (rest @ basis.T) @ basis
-            length = float(np.sqrt(rest @ rest))
-            if length > threshold:
-                basis = np.vstack([basis, rest / length])
-                chosen.append(int(i))
-                if len(chosen) == problem.rank:
-                    return np.array(sorted(chosen))
-    return np.array(sorted(chosen), dtype=np.int64)
+    """r arms of high price that span everything: pivoted QR over the best and a sample, over all only if those do not."""
+    count = _SAMPLE * problem.rank
+    everyone = np.arange(len(prices))
+    some = np.union1d(
+        _largest(prices, count), np.linspace(0, len(prices) - 1, min(count, len(prices))).astype(np.int64)
+    )
+    for candidates in (some, everyone):
+        rows = problem.features[candidates] / problem.feature_lengths[candidates, None]
+        weight = np.sqrt(prices[candidates] / max(float(prices.max()), 1e-300)) + 1e-3
+        factor, order = qr((rows * weight[:, None]).T, mode="r", pivoting=True, check_finite=False)[-2:]
+        if abs(factor[-1, problem.rank - 1]) > 1e-8 * abs(factor[0, 0]):
+            break
+    return np.sort(candidates[order[: problem.rank]])
 
 
 def _largest(values: Array, count: int) -> IntArray:
@@ -142,10 +186,9 @@ def _largest(values: Array, count: int) -> IntArray:
     return np.sort(np.argpartition(-values, count)[:count])
 
 
-def _violators(values: Array, inside: IntArray, count: int) -> IntArray:
-    """The ``count`` largest values that exceed every value inside the master."""
-    limit = float(values[inside].max()) * (1.0 + _VIOLATION)
-    above = np.flatnonzero(values > limit)
+def _violators(values: Array, inside: IntArray, limit: float, count: int) -> IntArray:
+    """The ``count`` largest values outside the master that exceed the limit."""
+    above = np.setdiff1d(np.flatnonzero(values > limit * (1.0 + _VIOLATION)), inside)
     if len(above) > count:
         above = above[np.argpartition(-values[above], count)[:count]]
     return above

@@ -66,7 +66,7 @@ class _Point:
             raise SolverFailed("the information matrix is numerically singular")
         self.alpha = alpha
         self.a = problem.features @ basis
-        self.b = problem.targets @ basis
+        self.b = problem.targets @ basis if problem.ratios is None else self.a * problem.ratios[:, None]
         self.base = problem.base @ basis
         self.g = np.einsum("ij,ij->i", self.b, self.b)
 
@@ -128,6 +128,7 @@ def minimise(
         problem.base @ basis,
         None if problem.upper is None else problem.upper / unit,
         problem.offset / unit,
+        None if problem.ratios is None else problem.ratios / np.sqrt(unit),
     )
     point = _Point(scaled, alpha / unit)
     k, m = len(alpha), len(problem.targets)
@@ -137,6 +138,7 @@ def minimise(
     s = nu = z = v = np.zeros(0)
     best: Iterate | None = None
     since_better = 0
+    least_distance = float("inf")  # from optimality, as the residuals and products see it
     step = 0
     for step in range(max_iterations + 1):
         tick()
@@ -158,7 +160,13 @@ def minimise(
         gap = _own_gap(scaled, point, lam, kept @ jacobian)
         if not np.isfinite(gap):
             break
-        since_better = 0 if best is None or gap < 0.5 * best.gap else since_better + 1
+        dual_residual = 1.0 - prices - z
+        dual_residual[capped] += v
+        primal_residual = s - 1.0 / g + 1.0
+        distance = float(nu @ s + z @ alpha + v @ room + np.abs(dual_residual) @ alpha + np.abs(primal_residual) @ nu)
+        better = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
+        since_better = 0 if better else since_better + 1
+        least_distance = min(least_distance, distance)
         if best is None or gap < best.gap:
             best = Iterate(alpha * unit, lam * unit, gap, step)
         if watch is not None:
@@ -172,9 +180,6 @@ def minimise(
         diagonal[capped] += v / room
         newton.flat[:: k + 1] += diagonal
         factor = _Factor(newton)
-        dual_residual = 1.0 - prices - z
-        dual_residual[capped] += v
-        primal_residual = s - 1.0 / g + 1.0
 
         def newton_step(to: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
             """The step that changes the products (ν s, z α, v (u − α)) by −``to``, to first order."""
