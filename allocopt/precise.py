@@ -14,7 +14,7 @@ Pair = tuple[Array, Array]
 
 _SPLITTER = 134217729.0  # 2^27 + 1: splits a 53-bit mantissa into two halves whose products are exact
 
-__all__ = ["dot", "eliminate"]
+__all__ = ["difference", "dot", "eliminate", "subtract_multiple"]
 
 
 def _two_sum(a: Array, b: Array) -> Pair:
@@ -70,6 +70,13 @@ def dot(rows: Array, direction: Array) -> Pair:
 def difference(x: Pair, y: Pair) -> Array:
     """``x − y`` rounded to double."""
     return _add(x, _negative(y))[0]
+
+
+def subtract_multiple(x: Array, at_pivot: Array, pivot: float, pivot_row: Array) -> Array:
+    """x − (at_pivot/pivot)·pivot_row, entry by entry, rounded once: `eliminate` with a single pivot."""
+    zero = np.zeros_like(x)
+    factor = _divide((at_pivot, zero), (np.full_like(x, pivot), zero))
+    return _add((x, zero), _negative(_multiply(factor, (pivot_row, zero))))[0]
 
 
 def eliminate(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array:

@@ -149,8 +149,16 @@ def divide_out(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Arra
     terms = np.abs(factors) @ np.abs(pivot_rows[:, keep])
     quotient = rows[:, keep] - factors @ pivot_rows[:, keep]
     # Where an entry is much smaller than what it is the difference of, its digits are gone: subtract again, precisely.
-    cancelled = np.flatnonzero((np.abs(quotient) < CANCELLATION * terms).any(axis=1))
-    quotient[cancelled] = precise.eliminate(rows[cancelled], pivot_rows, pivot_columns)[:, keep]
+    cancelled = np.abs(quotient) < CANCELLATION * terms
+    if len(pivot_columns) == 1:
+        i, j = np.nonzero(cancelled)
+        column = pivot_columns[0]
+        quotient[i, j] = precise.subtract_multiple(
+            rows[i, keep[j]], rows[i, column], float(pivot_rows[0, column]), pivot_rows[0, keep[j]]
+        )
+    else:
+        again = np.flatnonzero(cancelled.any(axis=1))
+        quotient[again] = precise.eliminate(rows[again], pivot_rows, pivot_columns)[:, keep]
     noise = np.abs(quotient).max(axis=1, initial=0.0) <= ZERO_ROW * np.abs(rows).max(axis=1)
     quotient[noise] = 0.0
     return quotient
@@ -176,7 +184,7 @@ def reduce(program: AllocationProgram) -> Reduction:
     variables = np.flatnonzero((program.costs > 0) & (program.upper > program.lower) & nonzero)
     asked = np.flatnonzero(targets.any(axis=1))
 
-    informative = np.union1d(known, variables)
+    informative = np.union1d(known, variables) if len(known) else variables
     local = spanning_coordinates(features[informative]) if len(informative) else ()
     _check_span(program, features[informative], targets[asked], asked, local)
     coordinates = np.array(local, dtype=np.int64)

@@ -168,10 +168,14 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
 
     Of vectors only the largest entry counts; with ``each``, every positive finite entry does.
     """
-    size = np.abs(values[np.isfinite(values) & (values != 0)])
-    if not size.size:
+    if each:  # costs, gaps, radii: none is negative
+        size = values[np.isfinite(values) & (values != 0)]
+        top, bottom = float(size.max(initial=0.0)), float(size.min(initial=np.inf))
+    else:
+        finite = values[np.isfinite(values)] if np.isinf(values).any() else values
+        top = bottom = float(max(finite.max(initial=0.0), -finite.min(initial=0.0)))
+    if top == 0.0:
         return
-    top, bottom = float(size.max()), float(size.min() if each else size.max())
     limit = LARGEST**power
     if top > limit or bottom < 1 / limit:
         bad = top if top > limit else bottom

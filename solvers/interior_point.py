@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from allocopt.canonical import Canonical, best_scale, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
-from allocopt.validation import Array, whole_number
+from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["Iterate", "minimise", "solve"]
 
@@ -118,11 +118,42 @@ def minimise(
     ``warm`` is (α, λ, how far they are from optimal, relatively) of a similar problem.
     """
     alpha = starting_point(problem) if warm is None else _lifted(problem, warm[0], warm[2])
-    unit = float(alpha.sum())  # work in units in which the start costs 1, and in a basis in which its M is I
+    unit = float(alpha.sum())
+    state = _start(_in_units(problem, alpha, unit), alpha / unit, warm, unit)
+    best: Iterate | None = None
+    since_better = 0
+    least_distance = float("inf")
+    step = 0
+    for step in range(max_iterations + 1):
+        tick()
+        lam, gap = state.dual()
+        if not np.isfinite(gap):
+            break
+        better = best is None or gap < 0.5 * best.gap or state.distance < 0.5 * least_distance
+        since_better = 0 if better else since_better + 1
+        least_distance = min(least_distance, state.distance)
+        if best is None or gap < best.gap:
+            best = Iterate(state.alpha * unit, lam * unit, gap, step)
+        if watch is not None:
+            watch(state.alpha * unit, lam * unit, step)
+        if gap <= _ENOUGH * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
+            break
+        try:
+            # if the predictor has been too greedy for a while, centre
+            state = _predictor_corrector(state, tol, least_sigma=0.3 if since_better >= 3 else 1e-6)
+        except SolverFailed:
+            break
+    if best is None:
+        raise SolverFailed("Newton's method left the range of doubles at once")
+    return Iterate(best.alpha, best.multipliers, best.gap, step)
+
+
+def _in_units(problem: Canonical, alpha: Array, unit: float) -> Canonical:
+    """The same problem in units in which the start costs 1, and in a basis in which its M is I."""
     basis = whitener(problem, alpha)
     if basis is None:
         raise SolverFailed("the information matrix of the start is numerically singular")
-    scaled = Canonical(
+    return Canonical(
         problem.features @ basis * np.sqrt(unit),
         problem.targets @ basis,
         problem.base @ basis,
@@ -130,103 +161,137 @@ def minimise(
         problem.offset / unit,
         None if problem.ratios is None else problem.ratios / np.sqrt(unit),
     )
-    point = _Point(scaled, alpha / unit)
-    k, m = len(alpha), len(problem.targets)
-    capped = np.zeros(0, dtype=np.int64) if scaled.upper is None else np.flatnonzero(np.isfinite(scaled.upper))
-    caps = np.zeros(0) if scaled.upper is None else scaled.upper[capped]
-    pairs = k + m + len(capped)
-    s = nu = z = v = np.zeros(0)
-    best: Iterate | None = None
-    since_better = 0
-    least_distance = float("inf")  # from optimality, as the residuals and products see it
-    step = 0
-    for step in range(max_iterations + 1):
-        tick()
-        alpha, a, b, g = point.alpha, point.a, point.b, point.g
-        jacobian = ((b @ a.T) / g[:, None]) ** 2  # ∂h/∂α
-        room = caps - alpha[capped]
-        if step == 0:
-            near = 0.5 if warm is None else min(max(warm[2], _LEAST_LIFT), 0.5)
-            mu = near / pairs
-            s = np.maximum(1.0 / g - 1.0, min(near, 0.1))
-            nu, z, v = mu / s, mu / alpha, mu / room
-            if warm is not None:
-                nu = np.maximum(nu, warm[1] / unit * g**2)
-                z = np.maximum(z, 1.0 - nu @ jacobian)
-        prices = nu @ jacobian
+
+
+def _start(problem: Canonical, alpha: Array, warm: tuple[Array, Array, float] | None, unit: float) -> _State:
+    """Slacks and multipliers for an α, near the central path."""
+    point = _Point(problem, alpha)
+    near = 0.5 if warm is None else min(max(warm[2], _LEAST_LIFT), 0.5)
+    s = np.maximum(1.0 / point.g - 1.0, min(near, 0.1))
+    capped, caps = _caps(problem)
+    mu = near / (len(alpha) + len(s) + len(caps))
+    nu, z, v = mu / s, mu / alpha, mu / (caps - alpha[capped])
+    if warm is not None:
+        nu = np.maximum(nu, warm[1] / unit * point.g**2)
+        z = np.maximum(z, 1.0 - nu @ ((point.b @ point.a.T) / point.g[:, None]) ** 2)
+    return _State(problem, point, s, nu, z, v)
+
+
+def _caps(problem: Canonical) -> tuple[IntArray, Array]:
+    """The arms with an upper bound, and the bounds."""
+    if problem.upper is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    capped = np.flatnonzero(np.isfinite(problem.upper))
+    return capped, problem.upper[capped]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Changes of α, s, ν, z and v."""
+
+    alpha: Array
+    s: Array
+    nu: Array
+    z: Array
+    v: Array
+
+
+class _State:
+    """(α, s, ν, z, v), the residuals of the optimality conditions there, and the Newton system."""
+
+    def __init__(self, problem: Canonical, point: _Point, s: Array, nu: Array, z: Array, v: Array) -> None:
+        self.problem, self.point, self.alpha = problem, point, point.alpha
+        self.s, self.nu, self.z, self.v = s, nu, z, v
+        self.capped, caps = _caps(problem)
+        self.room = caps - self.alpha[self.capped]
+        self.jacobian = ((point.b @ point.a.T) / point.g[:, None]) ** 2  # ∂h/∂α
+        self.prices = nu @ self.jacobian
+        self.dual_residual = 1.0 - self.prices - z
+        self.dual_residual[self.capped] += v
+        self.primal_residual = s - 1.0 / point.g + 1.0
+        self.products = (nu * s, z * self.alpha, v * self.room)
+        self.pairs = len(nu) + len(z) + len(v)
+        self.mu = float(sum(p.sum() for p in self.products)) / self.pairs
+
+    @property
+    def distance(self) -> float:
+        """How far from optimal, as residuals and products see it."""
+        residuals = np.abs(self.dual_residual) @ self.alpha + np.abs(self.primal_residual) @ self.nu
+        return float(self.mu * self.pairs + residuals)
+
+    def dual(self) -> tuple[Array, float]:
+        """λ and the relative gap that (α, λ) has, by the certificate's formulas without its care for rounding."""
+        g = self.point.g
         # λ = ν/g² of a constraint with tiny g counts for nothing but weighs in Σλ: the dual is better off without it
-        kept = np.where(g > _COUNTS * g.max(), nu, 0.0)
+        kept = np.where(g > _COUNTS * g.max(), self.nu, 0.0)
         lam = kept / g**2
-        gap = _own_gap(scaled, point, lam, kept @ jacobian)
-        if not np.isfinite(gap):
-            break
-        dual_residual = 1.0 - prices - z
-        dual_residual[capped] += v
-        primal_residual = s - 1.0 / g + 1.0
-        distance = float(nu @ s + z @ alpha + v @ room + np.abs(dual_residual) @ alpha + np.abs(primal_residual) @ nu)
-        better = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
-        since_better = 0 if better else since_better + 1
-        least_distance = min(least_distance, distance)
-        if best is None or gap < best.gap:
-            best = Iterate(alpha * unit, lam * unit, gap, step)
-        if watch is not None:
-            watch(alpha * unit, lam * unit, step)
-        if gap <= _ENOUGH * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
-            break
+        return lam, _own_gap(self.problem, self.point, lam, kept @ self.jacobian)
 
-        newton = 2.0 * (a @ a.T) * ((a @ point.weighted(nu / g**2)) @ a.T)
-        newton += jacobian.T @ ((nu / s - 2.0 * nu * g)[:, None] * jacobian)
-        diagonal = z / alpha
-        diagonal[capped] += v / room
+    def factorise(self) -> None:
+        """Set up the Newton matrix: one for predictor and corrector."""
+        a, g, k = self.point.a, self.point.g, len(self.alpha)
+        newton = 2.0 * (a @ a.T) * ((a @ self.point.weighted(self.nu / g**2)) @ a.T)
+        newton += self.jacobian.T @ ((self.nu / self.s - 2.0 * self.nu * g)[:, None] * self.jacobian)
+        diagonal = self.z / self.alpha
+        diagonal[self.capped] += self.v / self.room
         newton.flat[:: k + 1] += diagonal
-        factor = _Factor(newton)
+        self.factor = _Factor(newton)
 
-        def newton_step(to: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
-            """The step that changes the products (ν s, z α, v (u − α)) by −``to``, to first order."""
-            right = jacobian.T @ ((nu * primal_residual - to[0]) / s) - dual_residual - to[1] / alpha
-            right[capped] += to[2] / room
-            d_alpha = factor.solve(right)
-            d_s = jacobian @ d_alpha - primal_residual
-            d_nu = -(to[0] + nu * d_s) / s
-            d_z = -(to[1] + z * d_alpha) / alpha
-            d_v = (v * d_alpha[capped] - to[2]) / room
-            return d_alpha, d_s, d_nu, d_z, d_v
+    def step(self, to: tuple[Array, Array, Array]) -> _Step:
+        """The step that changes the products (ν s, z α, v (u − α)) by −``to`` and removes the residuals, to first order."""
+        right = self.jacobian.T @ ((self.nu * self.primal_residual - to[0]) / self.s)
+        right -= self.dual_residual + to[1] / self.alpha
+        right[self.capped] += to[2] / self.room
+        alpha = self.factor.solve(right)
+        s = self.jacobian @ alpha - self.primal_residual
+        nu = -(to[0] + self.nu * s) / self.s
+        z = -(to[1] + self.z * alpha) / self.alpha
+        v = (self.v * alpha[self.capped] - to[2]) / self.room
+        return _Step(alpha, s, nu, z, v)
 
-        products = (nu * s, z * alpha, v * room)
-        mu = float(products[0].sum() + products[1].sum() + products[2].sum()) / pairs
-        d_alpha, d_s, d_nu, d_z, d_v = newton_step(products)
-        primal = min(1.0, _limit((alpha, s, room), (d_alpha, d_s, -d_alpha[capped])))
-        dual = min(1.0, _limit((nu, z, v), (d_nu, d_z, d_v)))
-        after = float((nu + dual * d_nu) @ (s + primal * d_s) + (z + dual * d_z) @ (alpha + primal * d_alpha))
-        after += float((v + dual * d_v) @ (room - primal * d_alpha[capped]))
-        sigma = min(max((max(after, 0.0) / (pairs * mu)) ** 3, 1e-6), 1.0)
-        if since_better >= 3:
-            sigma = max(sigma, 0.3)  # the predictor has been too greedy: centre
-        # below a share of the tolerance a smaller μ gains nothing and only spoils the Newton matrix
-        centre = max(sigma * mu, _LEAST_CENTRE * tol * float(alpha.sum()) / pairs)
-        d_alpha, d_s, d_nu, d_z, d_v = newton_step(
-            (
-                products[0] + d_s * d_nu - centre,
-                products[1] + d_alpha * d_z - centre,
-                products[2] - d_alpha[capped] * d_v - centre,
-            )
+    def lengths(self, step: _Step) -> tuple[float, float]:
+        """How far primal and dual may go along a step before something positive stops being so."""
+        primal = _limit((self.alpha, self.s, self.room), (step.alpha, step.s, -step.alpha[self.capped]))
+        return primal, _limit((self.nu, self.z, self.v), (step.nu, step.z, step.v))
+
+    def moved(self, step: _Step, primal: float, dual: float) -> _State:
+        """The state after a step of these lengths."""
+        if not (np.isfinite(step.alpha).all() and np.isfinite(step.nu).all()):
+            raise SolverFailed("the Newton step is not finite")
+        return _State(
+            self.problem,
+            _Point(self.problem, self.alpha + primal * step.alpha),
+            self.s + primal * step.s,
+            self.nu + dual * step.nu,
+            self.z + dual * step.z,
+            self.v + dual * step.v,
         )
-        if not (np.isfinite(d_alpha).all() and np.isfinite(d_nu).all()):
-            break
-        primal = min(1.0, _BOUNDARY * _limit((alpha, s, room), (d_alpha, d_s, -d_alpha[capped])))
-        growth = float(d_alpha.sum())
-        if growth > 0:  # h is nearly homogeneous: a bad direction can lead any distance away at no loss of feasibility
-            primal = min(primal, _GROWTH * float(alpha.sum()) / growth)
-        dual = min(1.0, _BOUNDARY * _limit((nu, z, v), (d_nu, d_z, d_v)))
-        try:
-            point = _Point(scaled, alpha + primal * d_alpha)
-        except SolverFailed:
-            break
-        s = s + primal * d_s
-        nu, z, v = nu + dual * d_nu, z + dual * d_z, v + dual * d_v
-    if best is None:
-        raise SolverFailed("Newton's method left the range of doubles at once")
-    return Iterate(best.alpha, best.multipliers, best.gap, step)
+
+
+def _predictor_corrector(state: _State, tol: float, least_sigma: float) -> _State:
+    """One step of Mehrotra's method."""
+    state.factorise()
+    guess = state.step(state.products)
+    primal, dual = (min(1.0, length) for length in state.lengths(guess))
+    after = float((state.nu + dual * guess.nu) @ (state.s + primal * guess.s))
+    after += float((state.z + dual * guess.z) @ (state.alpha + primal * guess.alpha))
+    after += float((state.v + dual * guess.v) @ (state.room - primal * guess.alpha[state.capped]))
+    sigma = min(max((max(after, 0.0) / (state.pairs * state.mu)) ** 3, least_sigma), 1.0)
+    cost = float(state.alpha.sum())
+    # below a share of the tolerance a smaller μ gains nothing and only spoils the Newton matrix
+    centre = max(sigma * state.mu, _LEAST_CENTRE * tol * cost / state.pairs)
+    step = state.step(
+        (
+            state.products[0] + guess.s * guess.nu - centre,
+            state.products[1] + guess.alpha * guess.z - centre,
+            state.products[2] - guess.alpha[state.capped] * guess.v - centre,
+        )
+    )
+    primal, dual = (min(1.0, _BOUNDARY * length) for length in state.lengths(step))
+    growth = float(step.alpha.sum())
+    if growth > 0:  # h is nearly homogeneous: a bad direction can lead any distance away at no loss of feasibility
+        primal = min(primal, _GROWTH * cost / growth)
+    return state.moved(step, primal, dual)
 
 
 def _lifted(problem: Canonical, alpha: Array, distance: float) -> Array:
