@@ -24,7 +24,7 @@ __all__ = ["Iterate", "minimise", "solve"]
 
 _DIAGONAL_SHIFT = 1e-14  # of the scaled Newton matrix: keeps Cholesky going when the support is degenerate
 _BOUNDARY = 0.995  # fraction of the way to the boundary that a step may go
-_STALLED = 6  # steps without halving the gap before we call it the limit of this arithmetic
+_STALLED = 15  # steps without halving gap or distance before we call it the limit of this arithmetic
 _LEAST_CENTRE = 0.01  # of the tolerance
 _ENOUGH = 0.25  # of the tolerance: leaves room for the certificate's allowance for rounding
 _LEAST_LIFT = 1e-3  # a warm start closer to the boundary than this is a trap
@@ -136,7 +136,7 @@ def minimise(
             best = Iterate(state.alpha * unit, lam * unit, gap, step)
         if watch is not None:
             watch(state.alpha * unit, lam * unit, step)
-        if gap <= _ENOUGH * tol or since_better >= (_STALLED if best.gap < 1e-3 else 5 * _STALLED):
+        if gap <= _ENOUGH * tol or since_better >= _STALLED * (1 if best.gap < 1e-3 else 2):
             break
         try:
             # if the predictor has been too greedy for a while, centre

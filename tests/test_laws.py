@@ -135,6 +135,7 @@ def test_the_counter_example_in_d_dimensions(d, a, exponent):
 @given(st.floats(0.5, 4.0), st.floats(-6, -3))
 def test_price_of_optimism_has_its_closed_form(a, exponent):
     epsilon = 10.0**exponent
+    assume(epsilon < 0.9 / (8 * a) ** 2)
     bandit = optimism_example(epsilon, a)
     assert regret(bandit).value == pytest.approx(128 * a**2, rel=1e-7)
     s = ao.solve(ao.programs.optimism(bandit, a))
