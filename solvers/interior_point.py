@@ -121,6 +121,8 @@ def minimise(
     unit = float(alpha.sum())
     state = _start(_in_units(problem, alpha, unit), alpha / unit, warm, unit)
     best: Iterate | None = None
+    # with bounds α cannot simply be scaled to feasibility: what is missing costs more than it does here
+    enough = _ENOUGH * tol * (1.0 if problem.scalable else 0.1)
     since_better = 0
     least_distance = float("inf")
     step = 0
@@ -136,7 +138,7 @@ def minimise(
             best = Iterate(state.alpha * unit, lam * unit, gap, step)
         if watch is not None:
             watch(state.alpha * unit, lam * unit, step)
-        if gap <= _ENOUGH * tol or since_better >= _STALLED * (1 if best.gap < 1e-3 else 2):
+        if gap <= enough or since_better >= _STALLED * (1 if best.gap < 1e-3 else 2):
             break
         try:
             # if the predictor has been too greedy for a while, centre
@@ -224,13 +226,13 @@ class _State:
         g = self.point.g
         # λ = ν/g² of a constraint with tiny g counts for nothing but weighs in Σλ: the dual is better off without it
         kept = np.where(g > _COUNTS * g.max(), self.nu, 0.0)
-        lam = kept / g**2
+        lam = kept / g / g  # not g², which may underflow
         return lam, _own_gap(self.problem, self.point, lam, kept @ self.jacobian)
 
     def factorise(self) -> None:
         """Set up the Newton matrix: one for predictor and corrector."""
         a, g, k = self.point.a, self.point.g, len(self.alpha)
-        newton = 2.0 * (a @ a.T) * ((a @ self.point.weighted(self.nu / g**2)) @ a.T)
+        newton = 2.0 * (a @ a.T) * ((a @ self.point.weighted(self.nu / g / g)) @ a.T)
         newton += self.jacobian.T @ ((self.nu / self.s - 2.0 * self.nu * g)[:, None] * self.jacobian)
         diagonal = self.z / self.alpha
         diagonal[self.capped] += self.v / self.room
