@@ -6,7 +6,7 @@
 (8.0, 'CERTIFIED')
 """
 
-from allocopt import programs
+from allocopt import graphs, programs
 from allocopt.bandit import LinearBandit
 from allocopt.certificate import Enclosure
 from allocopt.errors import (
@@ -22,6 +22,8 @@ from allocopt.errors import (
     MethodUnavailable,
     SolverFailed,
 )
+from allocopt.oracle_allocation import OracleAllocation, oracle_allocation
+from allocopt.oracle_spanner import OracleSpanner
 from allocopt.program import AllocationProgram
 from allocopt.progress import Progress
 from allocopt.proof import load_solution
@@ -45,6 +47,8 @@ __all__ = [
     "LicenseMissing",
     "LinearBandit",
     "MethodUnavailable",
+    "OracleAllocation",
+    "OracleSpanner",
     "Progress",
     "Solution",
     "SolverFailed",
@@ -52,8 +56,10 @@ __all__ = [
     "Status",
     "__version__",
     "barycentric_spanner",
+    "graphs",
     "load_solution",
     "optimal_pulls",
+    "oracle_allocation",
     "programs",
     "regret_constant",
     "solve",

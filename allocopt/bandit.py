@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -33,6 +34,8 @@ class LinearBandit:
         optimal: their gap is set to zero. The default only bridges rounding of the inputs; 0 asks for exact ties.
     optimal_arms : sequence of int, optional
         Take exactly these arms as optimal instead of applying ``tie_tolerance`` (used when a proof is re-checked).
+    labels : sequence of str, optional
+        A name for each arm; shown with every result.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class LinearBandit:
     noise_variance: float = 1.0
     tie_tolerance: float = TIE
     optimal_arms: IntArray = field(default=cast(IntArray, None))  # filled in below
+    labels: tuple[str, ...] | None = None
     means: Array = field(init=False, repr=False)
     gaps: Array = field(init=False, repr=False)
 
@@ -76,6 +80,7 @@ class LinearBandit:
             if len(missed):
                 raise InvalidInstance(f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed")
         gaps[optimal] = 0.0
+        put(self, "labels", checked_labels(self.labels, len(arms)))
         put(self, "optimal_arms", optimal)
         put(self, "means", frozen(means))
         put(self, "gaps", frozen(gaps))
@@ -118,6 +123,17 @@ class LinearBandit:
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "
             f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={self.noise_variance:g})"
         )
+
+
+def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:
+    """Labels as a tuple of one string per arm, or None."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
+        raise InvalidInstance(f"labels: expected a list of {n_arms} strings, got a {type(labels).__name__}")
+    if len(labels) != n_arms:
+        raise InvalidInstance(f"labels: expected {n_arms} strings, one per arm, got {len(labels)}")
+    return tuple(labels)
 
 
 def arm_matrix(arms: Any) -> Array:

@@ -152,7 +152,9 @@ def solve_command(
     """Solve an instance and certify the answer."""
     instance = read_instance(file)
     if theta is not None:
-        instance = Instance(instance.arms, read_vector("--theta", theta), None, instance.noise_variance)
+        instance = Instance(
+            instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
+        )
     built = _build(instance, program, noise_variance, horizon, width)
     options = {} if solver is None else {"solver": solver}
     interrupted = False
@@ -192,7 +194,7 @@ def _build(
         raise InvalidOption("--horizon: expected a number of rounds for --program horizon, got none")
     if instance.theta is None:
         return _build_from_gaps(instance.arms, instance.gaps, program, noise, n)
-    bandit = LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise)
+    bandit = LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
     if program is Program.horizon:
         assert n is not None
         return programs.horizon(bandit.arms, bandit.gaps, n)

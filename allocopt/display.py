@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from allocopt.certificate import Enclosure
@@ -96,6 +97,9 @@ def _allocation(solution: Solution, most: int) -> Table:
     table = Table(title="allocation and binding arms", caption=_rest(len(order), most), caption_justify="left")
     for name in ("arm", "cost", "allocation", "share of cost", "multiplier", "binding"):
         table.add_column(name, justify="right")
+    labels = solution.labels
+    if labels is not None:
+        table.add_column("label")
     per_arm = program.target_arms is not None
     binding = set(solution.binding.tolist()) if per_arm else set()
     total = float(cost.sum())
@@ -107,6 +111,7 @@ def _allocation(solution: Solution, most: int) -> Table:
             f"{cost[i] / total:.1%}" if total > 0 else "-",
             f"{solution.multipliers[i]:.6g}" if per_arm else "-",
             "yes" if i in binding else "",
+            *(() if labels is None else (escape(labels[i]),)),
         )
     return table
 
@@ -137,6 +142,8 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "allocation": [number(x) for x in solution.allocation.tolist()],
         "multipliers": [number(x) for x in solution.multipliers.tolist()],
     }
+    if solution.labels is not None:
+        document["labels"] = list(solution.labels)
     if enclosure is not None:
         document["proven"] = enclosure_document(enclosure)
     return document

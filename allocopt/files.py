@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.bandit import arm_matrix
+from allocopt.bandit import arm_matrix, checked_labels
 from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.proof import read_json
 from allocopt.validation import Array, positive_number, vector
@@ -31,6 +31,7 @@ class Instance:
     theta: Array | None = None
     gaps: Array | None = None
     noise_variance: float | None = None
+    labels: tuple[str, ...] | None = None
 
 
 def read_instance(path: str | Path) -> Instance:
@@ -50,7 +51,7 @@ def read_instance(path: str | Path) -> Instance:
         noise = entries.get("noise_variance")
         if noise is not None:
             noise = positive_number("noise_variance", noise, InvalidInstance)
-        return Instance(arms, theta, gaps, noise)
+        return Instance(arms, theta, gaps, noise, checked_labels(entries.get("labels"), len(arms)))
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
 
@@ -104,10 +105,10 @@ def _read_json(source: Path) -> dict[str, Any]:
     content = read_json(source)
     if not isinstance(content, dict) or "arms" not in content:
         raise InvalidFile(f'{source}: expected a JSON object with "arms" and "theta" (or "gaps")')
-    unknown = set(content) - {"arms", "theta", "gaps", "noise_variance", "name", "description"}
+    unknown = set(content) - {"arms", "theta", "gaps", "noise_variance", "labels", "name", "description"}
     if unknown:
         raise InvalidFile(
-            f'{source}: unknown entry "{sorted(unknown)[0]}" (known: arms, theta, gaps, noise_variance, name, description)'
+            f'{source}: unknown entry "{sorted(unknown)[0]}" (known: arms, theta, gaps, noise_variance, labels, name, description)'
         )
     return content
 

@@ -88,6 +88,8 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
             "tie_tolerance": bandit.tie_tolerance,
             "optimal_arms": bandit.optimal_arms.tolist(),
         }
+        if bandit.labels is not None:
+            described["labels"] = list(bandit.labels)
     elif program.kind != "general":
         described["arms"] = program.features.tolist()
     if origin.gaps is not None:
@@ -205,6 +207,7 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         described.get("noise_variance", 1.0),
         described.get("tie_tolerance", 0.0),
         _entry(described, "optimal_arms", list),
+        described.get("labels"),
     )
     if kind == "optimism":
         return optimism(bandit, positive_number("width", described.get("width"), InvalidProof))

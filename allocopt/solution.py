@@ -84,6 +84,12 @@ class Solution:
         """Arms that cost nothing (α = inf): for bandit programs, those that were taken as optimal."""
         return np.flatnonzero(np.isinf(self.allocation))
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the arms, where the bandit has them."""
+        bandit = self.program.origin.bandit
+        return None if bandit is None else bandit.labels
+
     def verify(self, precision: int | None = None) -> Enclosure:
         """Prove an interval for the value, in exact rationals and ball arithmetic, from the numbers the user passed.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,14 @@ from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from allocopt.errors import InvalidInstance, InvalidOption
+from allocopt.oracles import Oracle
 from allocopt.scaling import equilibrated
 from allocopt.threads import single_threaded
 from allocopt.tolerances import RANK
 from allocopt.validation import Array, IntArray, matrix, positive_number
+
+if TYPE_CHECKING:
+    from allocopt.oracle_spanner import OracleSpanner
 
 __all__ = ["Spanner", "barycentric_spanner"]
 
@@ -64,7 +68,11 @@ class Spanner:
         return len(self.indices)
 
 
-def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner:
+@overload
+def barycentric_spanner(arms: Oracle, C: float = ...) -> OracleSpanner: ...
+@overload
+def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner: ...
+def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner | OracleSpanner:
     r"""A C-approximate barycentric spanner of the arms.
 
     Arms b_1, …, b_r that span the arms, with x = Σ_j w_j b_j and |w_j| ≤ C for every arm x. Swapping x for b_j
@@ -74,7 +82,8 @@ def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner:
     Parameters
     ----------
     arms : array_like, shape (k, d)
-        One row per arm; duplicates, zeros and rank deficiency are fine.
+        One row per arm; duplicates, zeros and rank deficiency are fine. Or an oracle (`allocopt.oracles`) for arms that
+        are never listed: then C > 1, and the result is an `OracleSpanner`.
     C : float
         Bound on the coefficients, at least 1; met up to a relative 1e-11 unless the arms are so close to singular that
         rounding hides whether a swap enlarges the volume. ``Spanner.C`` is what was reached.
@@ -87,6 +96,10 @@ def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner:
     >>> s.coefficients[3]
     array([ 0.5, -1. ])
     """
+    if isinstance(arms, Oracle):
+        from allocopt.oracle_spanner import oracle_spanner
+
+        return oracle_spanner(arms, C)
     bound = _bound(C)
     points = matrix("arms", arms, InvalidInstance)
     if not points.any():
