@@ -35,6 +35,7 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/small.py
 
 routing: $(STAMP)
 	$(BIN)/python benchmarks/routing.py

@@ -7,7 +7,9 @@
 """
 
 from allocopt import graphs, programs
+from allocopt.allocator import Allocator
 from allocopt.bandit import LinearBandit
+from allocopt.batch import BatchSolution, solve_many
 from allocopt.certificate import Enclosure
 from allocopt.errors import (
     AllocoptError,
@@ -35,7 +37,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AllocationProgram",
+    "Allocator",
     "AllocoptError",
+    "BatchSolution",
     "Enclosure",
     "Infeasible",
     "Interrupted",
@@ -63,4 +67,5 @@ __all__ = [
     "programs",
     "regret_constant",
     "solve",
+    "solve_many",
 ]

@@ -1,0 +1,215 @@
+"""Allocator: the same arms again and again with other gaps, in microseconds, every answer certified as ever."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import cache, cached_property
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from allocopt.bandit import arm_matrix
+from allocopt.errors import InvalidInstance
+from allocopt.program import AllocationProgram, horizon_at_level
+from allocopt.solution import Solution, Status
+from allocopt.solve import recertify, solve
+from allocopt.tolerances import DEFAULT_TOL
+from allocopt.validation import Array, IntArray, positive_number, vector
+
+__all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution"]
+
+MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
+_MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
+
+
+@cache
+def compiled_kernel() -> ModuleType | None:
+    """`allocopt.kernel`, loaded when first needed (numba takes half a second); None where numba is not installed."""
+    try:
+        from allocopt import kernel
+    except ImportError:
+        return None
+    return kernel
+
+
+class CompiledSolution(Solution):
+    """A `Solution` whose program, binding constraints and coordinates are worked out when somebody asks for them."""
+
+    _arms: Array
+    _gaps: Array
+    _level: float
+
+    @classmethod
+    def of(
+        cls,
+        arms: Array,
+        gaps: Array,
+        level: float,
+        tol: float,
+        allocation: Array,
+        multipliers: Array,
+        info: list[float],
+    ) -> CompiledSolution:
+        """From what the kernel returned with the code CERTIFIED."""
+        self = object.__new__(cls)
+        allocation.flags.writeable = False
+        multipliers.flags.writeable = False
+        gaps.flags.writeable = False
+        lower, upper, rounding, steps, warm, seconds = info
+        self.__dict__.update(
+            _arms=arms,
+            _gaps=gaps,
+            _level=level,
+            allocation=allocation,
+            multipliers=multipliers,
+            lower=lower,
+            upper=upper,
+            status=Status.CERTIFIED,
+            method="interior-point",
+            tol=tol,
+            stats=MappingProxyType(
+                {"iterations": int(steps), "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
+            ),
+        )
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as the `Solution` it stands for."""
+        names = [f.name for f in dataclasses.fields(Solution)]
+        values = [dict(self.stats) if name == "stats" else getattr(self, name) for name in names]
+        return Solution, tuple(values)
+
+    @cached_property
+    def program(self) -> AllocationProgram:
+        """The program, with the gaps as they were passed."""
+        return horizon_at_level(self._arms, self._gaps, self._level, None)
+
+    @cached_property
+    def _recertified(self) -> Solution:
+        return recertify(self.program, self.allocation, self.multipliers, self.method, self.tol, {})
+
+    @cached_property
+    def binding(self) -> IntArray:
+        """The arms whose constraint is tight."""
+        return self._recertified.binding
+
+    @cached_property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates that span the quotient."""
+        return self._recertified.coordinates
+
+
+def ordinary_solution(arms: Array, gaps: Array, level: float, tol: float, reason: str) -> Solution:
+    """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad."""
+    if (gaps < 0).any():
+        i = int(np.flatnonzero(gaps < 0)[0])
+        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(gaps[i])!r}")
+    solution = solve(horizon_at_level(arms, gaps, level, None), tol=tol)
+    return dataclasses.replace(solution, stats={**solution.stats, "compiled": False, "not_compiled": reason})
+
+
+class Allocator:
+    r"""Solves the regret (horizon) program of fixed arms for one vector of gaps after another.
+
+    Parameters
+    ----------
+    arms : array_like, shape (k, d)
+        One row per arm.
+    level : float
+        The constraints are ||x||²_{H^-1} <= Δ_x²/level: 2σ² for the regret constant (the default is σ² = 1), f_n for the
+        horizon program.
+    tol : float
+        Relative gap (upper − lower)/lower to reach.
+
+    Notes
+    -----
+    Up to 100 arms are solved by compiled code (numba; the first call ever compiles it, later ones load it from disk). What
+    that code cannot certify goes to `allocopt.solve`; ``stats["compiled"]`` says which it was, and
+    ``stats["not_compiled"]`` why. An allocator may be used by several threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> allocator = Allocator([[1, 0], [0, 1], [0.99, 0.02]])
+    >>> s = allocator.solve([0, 1, 0.01])
+    >>> round(s.value, 6), s.status.name, s.allocation.round(6)
+    (8.0, 'CERTIFIED', array([inf,  8.,  0.]))
+    """
+
+    def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
+        self.arms = arm_matrix(arms)
+        self.level = positive_number("level", level)
+        self.tol = positive_number("tol", tol)
+        horizon_at_level(self.arms, np.ones(len(self.arms)), self.level, None)  # refuses what no gaps could mend
+        self._own = np.array(self.arms, order="C")  # numba compiles anew for read-only arrays
+        self._quotients: dict[bytes, tuple[Array, int]] = {}
+        self._last: tuple[bytes, Array, Array] | None = None
+
+    def __repr__(self) -> str:
+        return f"Allocator(n_arms={len(self.arms)}, dim={self.arms.shape[1]}, level={self.level:g}, tol={self.tol:g})"
+
+    def solve(self, gaps: Any) -> Solution:
+        r"""The certified solution for these gaps.
+
+        Parameters
+        ----------
+        gaps : array_like, shape (k,)
+            Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+
+        Returns
+        -------
+        Solution
+
+        Examples
+        --------
+        >>> allocator = Allocator([[1, 0], [0, 1]], level=4.0)
+        >>> round(allocator.solve([0, 0.5]).value, 6)
+        8.0
+        """
+        started = time.perf_counter()
+        if type(gaps) is np.ndarray and gaps.dtype == np.float64 and gaps.ndim == 1:
+            delta = gaps.copy()
+        else:
+            delta = np.array(vector("gaps", gaps, InvalidInstance))
+        k = len(self._own)
+        if len(delta) != k:
+            raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
+        kernel = compiled_kernel() if k <= MOST_ARMS else None
+        if kernel is None:
+            reason = f"more than {MOST_ARMS} arms" if k > MOST_ARMS else "numba is not installed"
+            return self._ordinary(delta, reason)
+        free = (delta == 0.0).tobytes()
+        rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
+        if rank < 0:
+            return self._ordinary(delta, kernel.REASONS[-rank])
+        last = self._last
+        info = np.empty(kernel.INFO)
+        warm = last is not None and last[0] == free
+        if warm and last is not None:
+            alpha, multipliers = last[1].copy(), last[2].copy()
+        else:
+            alpha, multipliers = np.zeros(k), np.zeros(k)
+        code = kernel.solve_quotient(rows, rank, delta, self.level, self.tol, warm, alpha, multipliers, info)
+        if code != kernel.CERTIFIED and warm:  # the last solution may have led astray
+            code = kernel.solve_quotient(rows, rank, delta, self.level, self.tol, False, alpha, multipliers, info)
+        if code != kernel.CERTIFIED:
+            return self._ordinary(delta, kernel.REASONS[code])
+        self._last = (free, alpha, multipliers)
+        report = info.tolist()
+        report.append(time.perf_counter() - started)
+        return CompiledSolution.of(self.arms, delta, self.level, self.tol, alpha, multipliers, report)
+
+    def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
+        """The arms modulo the free ones, which does not depend on the other gaps."""
+        rows = np.empty_like(self._own)
+        found = rows, int(kernel.quotient(self._own, gaps, rows))
+        if len(self._quotients) >= _MOST_QUOTIENTS:
+            self._quotients.clear()
+        self._quotients[free] = found
+        return found
+
+    def _ordinary(self, gaps: Array, reason: str) -> Solution:
+        vector("gaps", gaps, InvalidInstance)
+        return ordinary_solution(self.arms, gaps, self.level, self.tol, reason)

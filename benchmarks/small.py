@@ -1,0 +1,181 @@
+r"""Small programs, solved again and again: `Allocator` and `solve_many` against a parametrised cvxpy program.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/small.py [--quick]
+
+Prints markdown. Every allocopt time is from a vector of gaps to a certified solution (tol 1e-8). The peer is what a careful
+user would embed in an algorithm: the compact SDP of `peers.py` for fixed arms and a fixed optimal arm, with what depends on
+the gaps as cvxpy Parameters (DPP, so that canonicalisation happens once), solved by Clarabel with its default tolerances.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import null_space
+
+import allocopt as ao
+from allocopt.allocator import Allocator
+from allocopt.batch import solve_many
+from allocopt.instances import random_unit
+from allocopt.program import horizon_at_level
+
+MOVE = 0.01  # relative change of the gaps between warm-started solves
+INSTANCES = 40
+REPEATS = 7
+BATCH = 4000
+PEER_SOLVES = 15
+FIRST_CALL = """
+import time, numpy as np
+from allocopt.allocator import Allocator
+a = Allocator(np.eye(3))
+t = time.perf_counter()
+assert a.solve(np.array([0.0, 1.0, 2.0])).stats["compiled"]
+print(time.perf_counter() - t)
+"""
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """Wall-clock time of one call."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def allocator_times(dim: int, arms: int, instances: int) -> tuple[float, float]:
+    """Medians of a cold solve and of one warm-started after the gaps have moved by 1 %."""
+    rng = np.random.default_rng(0)
+    cold, warm = [], []
+    for seed in range(instances):
+        bandit = random_unit(dim, arms, seed=seed)
+        gaps = np.array(bandit.gaps)
+        Allocator(bandit.arms).solve(gaps)
+        times = []
+        for _ in range(REPEATS):
+            allocator = Allocator(bandit.arms)  # knows nothing yet, not even the quotient
+            times.append(seconds(lambda: allocator.solve(gaps)))
+        cold.append(statistics.median(times))
+        for _ in range(REPEATS):
+            moved = gaps * (1.0 + MOVE * rng.uniform(-1, 1, arms))
+            warm.append(seconds(lambda: allocator.solve(moved)))
+            assert allocator.solve(moved).status is ao.Status.CERTIFIED
+    return statistics.median(cold), statistics.median(warm)
+
+
+def ordinary_time(dim: int, arms: int, instances: int) -> float:
+    """Median of `allocopt.solve` on the same instances."""
+    times = []
+    for seed in range(instances):
+        bandit = random_unit(dim, arms, seed=seed)
+        times.append(seconds(lambda: ao.solve(horizon_at_level(bandit.arms, bandit.gaps, 2.0, None))))
+    return statistics.median(times)
+
+
+def batch_rate(dim: int, arms: int, n: int, shared: bool) -> float:
+    """Instances per second of `solve_many` on all cores."""
+    rng = np.random.default_rng(0)
+    sets = rng.normal(size=(arms, dim) if shared else (n, arms, dim))
+    means = (sets * rng.normal(size=(n, 1, dim))).sum(axis=2)
+    gaps = means.max(axis=1, keepdims=True) - means
+    solve_many(sets if shared else sets[:8], gaps[:8])
+    rates = []
+    for _ in range(3):
+        start = time.perf_counter()
+        batch = solve_many(sets, gaps)
+        rates.append(n / (time.perf_counter() - start))
+        assert batch.certified.mean() > 0.999  # a near tie now and then is beyond doubles, by any method
+    return statistics.median(rates)
+
+
+def first_call() -> float:
+    """The first compiled call with an empty cache, in a new process."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_CALL], env=environment, capture_output=True, text=True, check=True
+        )
+    return float(done.stdout)
+
+
+def peer_times(dim: int, arms: int, solves: int) -> tuple[float, float]:
+    """Median seconds of a parametrised re-solve after a move of 1 %, and its largest true gap (relative excess cost)."""
+    import cvxpy as cp
+
+    bandit = random_unit(dim, arms, seed=0)
+    best = int(bandit.optimal_arms[0])
+    others = np.flatnonzero(bandit.gaps > 0)
+    rows = bandit.arms[others] @ null_space(bandit.arms[best][None, :])
+    r, m = rows.shape[1], len(rows)
+    products = np.einsum("ij,ik->jki", rows, rows).reshape(r * r, -1)
+    delta, radii = cp.Parameter(m, nonneg=True), cp.Parameter(m, nonneg=True)
+    alpha = cp.Variable(m, nonneg=True)
+    covariance = cp.Variable((r, r), symmetric=True)
+    information = cp.reshape(products @ alpha, (r, r), order="C")
+    cone = cp.bmat([[information, np.eye(r)], [np.eye(r), covariance]]) >> 0
+    constraints = [cone, products.T @ cp.vec(covariance, order="C") <= radii]
+    problem = cp.Problem(cp.Minimize(delta @ alpha), constraints)
+    assert problem.is_dcp(dpp=True)
+    rng = np.random.default_rng(0)
+    allocator = Allocator(bandit.arms, tol=1e-9)
+    times, excess = [], []
+    for n in range(solves + 2):
+        gaps = np.array(bandit.gaps) * (1.0 + MOVE * rng.uniform(-1, 1, arms))
+        delta.value, radii.value = gaps[others], gaps[others] ** 2 / 2
+        spent = seconds(lambda: problem.solve(solver=cp.CLARABEL))
+        found = np.maximum(np.asarray(alpha.value), 0.0)
+        inverse = np.linalg.inv((rows * found[:, None]).T @ rows)
+        worst = (np.einsum("ij,jk,ik->i", rows, inverse, rows) / radii.value).max()
+        if n >= 2:  # the first solves canonicalise
+            times.append(spent)
+            excess.append(float(gaps[others] @ found) * worst / allocator.solve(gaps).lower - 1.0)
+    return statistics.median(times), max(excess)
+
+
+def main() -> None:
+    """Measure everything and print the table."""
+    parser = argparse.ArgumentParser(description="Small programs: microseconds per solve, in markdown.")
+    parser.add_argument("--quick", action="store_true", help="a few instances only; no first call with an empty cache")
+    quick: bool = parser.parse_args().quick
+    instances = 8 if quick else INSTANCES
+    rows: list[tuple[str, str, str]] = []
+    cold, warm = allocator_times(5, 20, instances)
+    small_cold, small_warm = allocator_times(3, 6, instances)
+    ordinary = ordinary_time(5, 20, instances)
+    peer, excess = peer_times(5, 20, 5 if quick else PEER_SOLVES)
+    rows += [
+        ("`Allocator.solve` (5,20), cold", f"{cold * 1e6:.0f} µs", "300 µs"),
+        ("`Allocator.solve` (5,20), gaps moved by 1 %", f"{warm * 1e6:.0f} µs", "150 µs"),
+        ("`Allocator.solve` (3,6), cold", f"{small_cold * 1e6:.0f} µs", "100 µs"),
+        ("`Allocator.solve` (3,6), gaps moved by 1 %", f"{small_warm * 1e6:.0f} µs", "100 µs"),
+        ("`allocopt.solve` (5,20)", f"{ordinary * 1e6:.0f} µs", ""),
+        (
+            f"cvxpy, DPP, Clarabel (5,20), gaps moved by 1 % (true gap up to {excess:.0e})",
+            f"{peer * 1e6:.0f} µs ({peer / warm:.0f}x)",
+            "",
+        ),
+    ]
+    n = BATCH // 8 if quick else BATCH
+    for shared in (True, False):
+        name = "shared arms" if shared else "arms of its own for each row"
+        rate = batch_rate(5, 20, n, shared)
+        rows.append((f"`solve_many` (5,20), {name}, {os.cpu_count()} cores", f"{rate:.0f} instances/s", "5000"))
+    if not quick:
+        rows.append(("first compiled call, empty cache", f"{first_call():.1f} s", "10 s"))
+    print("| what | median | target |\n|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()
