@@ -22,7 +22,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n $(CORES)
 
 torture: $(STAMP)
-	ALLOCOPT_EXAMPLES=5000 $(BIN)/python -m pytest -n $(CORES) tests/test_laws.py tests/test_methods_agree.py
+	ALLOCOPT_EXAMPLES=$(or $(ALLOCOPT_EXAMPLES),3000) $(BIN)/python -m pytest -n $(CORES) tests/test_laws.py tests/test_methods_agree.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -263,7 +263,8 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     r"""What any optimistic algorithm with confidence sets {||θ̂ − θ||²_G <= a σ² log n} pays at least.
 
     The regret program with T_x <= 4aσ²/Δ_x² (times log n): optimism stops playing an arm then. Always feasible
-    for ``width`` a >= 1/2; for less, consistency may be out of reach (`Infeasible`).
+    for ``width`` a >= 1/2 (at 1/2 itself barely: finite-armed instances then have no room left, and end as FAILED with that
+    reason); for less, consistency may be out of reach (`Infeasible`).
 
     Examples
     --------

@@ -279,8 +279,8 @@ def _check_feasible(reduction: Reduction) -> None:
     """With every α at its upper bound, each constraint must hold; else no allocation will do."""
     problem = reduction.canonical
     if problem.upper is None:
-        if len(problem.features) and len(spanning_coordinates(problem.features)) == problem.rank:
-            return
+        if not len(problem.base):
+            return  # the coordinates were chosen such that the features span them
         unbounded = np.ones(len(problem.features), dtype=bool)
         most = np.zeros(0)
     else:

@@ -86,7 +86,7 @@ def solve(
             stats.update(backend(chosen)(problem, monitor, **options))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
-                bounds = _settle(problem, _tidy(problem, bounds, tol))
+                bounds = _tidy(problem, _settle(problem, bounds), tol)
     except OutOfTime:
         bounds, reason = monitor.best, f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:
@@ -166,7 +166,7 @@ def _tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
     slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
     if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
         return bounds
-    tidied = evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam))
+    tidied = _settle(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
     return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
 
 
