@@ -75,12 +75,6 @@ class CompiledSolution(Solution):
         )
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied as the `Solution` it stands for."""
-        names = [f.name for f in dataclasses.fields(Solution)]
-        values = [dict(self.stats) if name == "stats" else getattr(self, name) for name in names]
-        return Solution, tuple(values)
-
     @cached_property
     def program(self) -> AllocationProgram:
         """The program, with the gaps as they were passed."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def solve_many(
     for array in (lower, upper, allocation, multipliers, status, delta, levels, sets):
         array.flags.writeable = False
     return BatchSolution(
-        lower, upper, allocation, multipliers, status, MappingProxyType(reasons), MappingProxyType(not_compiled),
+        lower, upper, allocation, multipliers, status, reasons, not_compiled,
         sets[0] if shared else sets, delta, levels, tol,
     )  # fmt: skip
 

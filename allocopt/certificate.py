@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_mat, ctx, fmpq
 
@@ -43,6 +43,10 @@ class Enclosure:
     """What else was taken as zero; empty if nothing was."""
     precision: int
     """Bits of the ball arithmetic."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by its fields (a mapping proxy cannot be)."""
+        return _enclosure, (self.lower, self.upper, dict(self.tied_gaps), self.notes, self.precision)
 
     @property
     def midpoint(self) -> float:
@@ -81,8 +85,12 @@ def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
         low, high = _round_down(lower), _round_up(upper)
     finally:
         ctx.prec = before
-    tied = MappingProxyType({i: float(g) for i, g in exact.tied_gaps.items()})
-    return Enclosure(max(low, 0.0), high, tied, tuple(exact.notes), bits)
+    tied = {i: float(g) for i, g in exact.tied_gaps.items()}
+    return _enclosure(max(low, 0.0), high, tied, tuple(exact.notes), bits)
+
+
+def _enclosure(lower: float, upper: float, tied: dict[int, float], notes: tuple[str, ...], bits: int) -> Enclosure:
+    return Enclosure(lower, upper, MappingProxyType(tied), notes, bits)
 
 
 class _Proof:

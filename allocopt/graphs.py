@@ -32,12 +32,13 @@ from allocopt.oracles import (
     shortest_path_oracle,
     spanning_tree_oracle,
 )
-from allocopt.validation import Array, frozen, vector, whole_number
+from allocopt.validation import Array, frozen, in_range, vector, whole_number
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
 
 LIMIT = 100_000
+_MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def path_arms(
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
         return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, most, "paths")
     if paths.acyclic and paths.count() > most:
-        raise _too_many(f"{paths.count()} paths", most)
+        raise _too_many(f"{_count_text(paths.count())} paths", most)
     return _incidence(paths, _simple_paths(paths), theta, most, "paths")
 
 
@@ -185,13 +186,23 @@ def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> Gra
     size, chosen, most = (whole_number(name, v, least=1) for name, v in (("n", n), ("m", m), ("limit", limit)))
     if chosen > size:
         raise InvalidInstance(f"m: expected at most n = {size}, got {chosen}")
+    magnitude = (math.lgamma(size + 1) - math.lgamma(chosen + 1) - math.lgamma(size - chosen + 1)) / math.log(10)
+    if magnitude > 15:  # the number itself could take hours
+        raise _too_many(f"about 10^{magnitude:.0f} subsets", most)
     if math.comb(size, chosen) > most:
         raise _too_many(f"{math.comb(size, chosen)} subsets", most)
+    if math.comb(size, chosen) * size > _MOST_ENTRIES:
+        raise InvalidInstance(f"n: {math.comb(size, chosen)} arms of {size} entries each are too much for memory")
     labels = tuple(combinations(range(size), chosen))
     arms = np.zeros((len(labels), size))
     arms[np.arange(len(labels))[:, None], np.array(labels)] = 1.0
     values = None if theta is None else vector("theta", theta, InvalidInstance, length=size)
     return GraphArms(frozen(arms), labels, tuple(range(size)), values)
+
+
+def _count_text(count: int) -> str:
+    """A number in full, or its order of magnitude where that would fill the screen."""
+    return str(count) if count < 10**15 else f"about 10^{int(count.bit_length() * math.log10(2))}"
 
 
 def _too_many(what: str, limit: int) -> InvalidInstance:
@@ -205,9 +216,12 @@ def _theta(G: Any, edges: Sequence[tuple[Any, ...]], weight: str) -> Array | Non
     data = [G.edges[edge].get(weight) for edge in edges]
     if all(value is None for value in data):
         return None
-    if None in data:
-        raise InvalidInstance(f"G: some edges have a {weight!r}, but edge {edges[data.index(None)]!r} has none")
-    return frozen(-vector(f"G: the edges' {weight!r}", data, InvalidInstance))
+    missing = [edge for edge, value in zip(edges, data, strict=True) if value is None]
+    if missing:
+        raise InvalidInstance(f"G: some edges have a {weight!r}, but edge {missing[0]!r} has none")
+    values = vector(f"G: the edges' {weight!r}", data, InvalidInstance)
+    in_range(f"G: the edges' {weight!r}", values, InvalidInstance)
+    return frozen(-values)
 
 
 def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str) -> GraphArms:

@@ -16,17 +16,19 @@ Upper bound: if uᵀWu <= Δ_x² for all arms, any allocation with H^-1 ⪯ W/2 
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from allocopt.errors import SolverFailed
+from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.oracle_spanner import Explored, oracle_spanner
 from allocopt.oracles import Incidence, Oracle
 from allocopt.program import AllocationProgram
 from allocopt.solve import solve
-from allocopt.validation import Array, frozen, positive_number, whole_number
+from allocopt.validation import Array, frozen, in_range, positive_number, vector, whole_number
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
 
@@ -84,8 +86,29 @@ def oracle_allocation(oracle: Oracle, theta: Any, C: float = 2.0, *, rounds: int
     >>> round(a.lower, 6), round(a.upper, 6)  # Σ 2/Δ = 2 + 4
     (6.0, 6.0)
     """
-    arms = Explored(oracle, theta)
     steps = whole_number("rounds", rounds, least=0)
+    parameter = vector("theta", theta, InvalidInstance)
+    in_range("theta", parameter, InvalidInstance)
+    # In units in which θ is about 1, because linear programming has absolute tolerances: c(A, sθ) = c(A, θ)/s.
+    size = float(np.abs(parameter).max(initial=0.0))
+    unit = 2.0 ** math.frexp(size)[1] if size > 0 else 1.0
+    try:
+        found = _allocate(oracle, parameter / unit, C, steps)
+    except np.linalg.LinAlgError as error:
+        raise SolverFailed(f"the bounds could not be computed in double precision: {error}") from None
+    return dataclasses.replace(
+        found,
+        lower=found.lower / unit,
+        upper=found.upper / unit,
+        gaps=frozen(found.gaps * unit),
+        allocation=frozen(found.allocation / unit**2),
+        gap_min=found.gap_min * unit,
+    )
+
+
+def _allocate(oracle: Oracle, theta: Array, C: float, steps: int) -> OracleAllocation:
+    """The same for a θ of ordinary size."""
+    arms = Explored(oracle, theta)
     spanner = oracle_spanner(oracle, positive_number("C", C))
     arms.counted.calls += spanner.oracle_calls
     arms.pool |= {x.tobytes(): (x, label) for x, label in zip(spanner.arms, spanner.labels, strict=True)}

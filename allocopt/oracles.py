@@ -26,6 +26,8 @@ Arc = tuple[int, int, int]  # tail, head, column
 _CYCLE = 1e-12
 """Shortening a path by less than this share of the weights is rounding: a cycle of length zero must not look negative."""
 
+_LARGEST_ENTRY = 1e150
+
 _NEGATIVE = (
     "direction: the graph has a cycle of negative length under it, where shortest simple paths are NP-hard; "
     "use an acyclic graph, or list the paths with path_arms"
@@ -41,6 +43,14 @@ class Oracle(Protocol):
 
     def __call__(self, direction: Any, /) -> tuple[Array, Any]:
         """An arm that minimises ⟨x, direction⟩, and what it is called."""
+
+
+def _direction(direction: Any, dim: int) -> Array:
+    """A direction whose sums over arms stay inside the range of doubles."""
+    checked = vector("direction", direction, InvalidInstance, length=dim)
+    if np.abs(checked).max(initial=0.0) > _LARGEST_ENTRY:
+        raise InvalidInstance(f"direction: expected entries up to {_LARGEST_ENTRY:g}, got {np.abs(checked).max():g}")
+    return checked
 
 
 def edge_list(G: Any, undirected: str = "") -> tuple[Edge, ...]:
@@ -84,7 +94,7 @@ class Paths(Incidence):
 
     def __call__(self, direction: Any, /) -> tuple[Array, tuple[Edge, ...]]:
         """The shortest path under these edge lengths, as its 0/1 vector and its edges in order."""
-        lengths = vector("direction", direction, InvalidInstance, length=self.dim)
+        lengths = _direction(direction, self.dim)
         found = self.shortest(self.arcs, lengths.tolist(), self.source)
         assert found is not None
         return self.arm(arc[2] for arc in found)
@@ -102,7 +112,9 @@ class Paths(Incidence):
         distance = [math.inf] * self.n_nodes
         distance[start] = 0.0
         last: list[Arc | None] = [None] * self.n_nodes
-        margin = 0.0 if self.acyclic else _CYCLE * max(map(abs, lengths), default=0.0)
+        # without negative lengths no cycle is negative, and nothing has to be forgiven
+        forgiving = not self.acyclic and min(lengths, default=0.0) < 0
+        margin = _CYCLE * max(map(abs, lengths), default=0.0) if forgiving else 0.0
         for sweep in range(1 if self.acyclic else self.n_nodes + 1):
             if sweep == self.n_nodes:
                 raise MethodUnavailable(_NEGATIVE)
@@ -194,7 +206,7 @@ class Trees(Incidence):
 
     def __call__(self, direction: Any, /) -> tuple[Array, tuple[Edge, ...]]:
         """A minimum spanning tree (Kruskal), exact for every direction."""
-        weights = vector("direction", direction, InvalidInstance, length=self.dim)
+        weights = _direction(direction, self.dim)
         parent, tree = list(range(self.n_nodes)), []
         for i in np.argsort(weights, kind="stable").tolist():
             a, b = find(parent, self.ends[i][0]), find(parent, self.ends[i][1])
@@ -236,7 +248,7 @@ class Assignments(Incidence):
         """A cheapest matching among those with the most edges."""
         from scipy.optimize import linear_sum_assignment  # here, so that ``import allocopt`` stays quick
 
-        weights = vector("direction", direction, InvalidInstance, length=self.dim)
+        weights = _direction(direction, self.dim)
         # an absent edge costs more than all others together, so that as few as possible are taken
         absent = 2.0 * float(np.abs(weights).sum()) + 1.0
         costs, which = np.full(self.shape, absent), np.full(self.shape, -1)
@@ -281,7 +293,7 @@ class ListedArms:
 
     def __call__(self, direction: Any, /) -> tuple[Array, int]:
         """The first arm that minimises the inner product, and its row."""
-        row = int(np.argmin(self.arms @ vector("direction", direction, InvalidInstance, length=self.dim)))
+        row = int(np.argmin(self.arms @ _direction(direction, self.dim)))
         return self.arms[row], row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
@@ -61,6 +61,11 @@ class Solution:
         self.allocation.flags.writeable = False
         self.multipliers.flags.writeable = False
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by its fields (a mapping proxy cannot be)."""
+        values = [dict(self.stats) if f.name == "stats" else getattr(self, f.name) for f in fields(Solution)]
+        return Solution, tuple(values)
 
     @property
     def value(self) -> float:

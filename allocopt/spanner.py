@@ -69,10 +69,10 @@ class Spanner:
 
 
 @overload
-def barycentric_spanner(arms: Oracle, C: float = ...) -> OracleSpanner: ...
+def barycentric_spanner(arms: Oracle, C: float | None = None) -> OracleSpanner: ...
 @overload
-def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner: ...
-def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner | OracleSpanner:
+def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner: ...
+def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner | OracleSpanner:
     r"""A C-approximate barycentric spanner of the arms.
 
     Arms b_1, …, b_r that span the arms, with x = Σ_j w_j b_j and |w_j| ≤ C for every arm x. Swapping x for b_j
@@ -85,8 +85,8 @@ def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner | OracleSpanner:
         One row per arm; duplicates, zeros and rank deficiency are fine. Or an oracle (`allocopt.oracles`) for arms that
         are never listed: then C > 1, and the result is an `OracleSpanner`.
     C : float
-        Bound on the coefficients, at least 1; met up to a relative 1e-11 unless the arms are so close to singular that
-        rounding hides whether a swap enlarges the volume. ``Spanner.C`` is what was reached.
+        Bound on the coefficients, at least 1 and by default 1 (2 for oracles); met up to a relative 1e-11 unless the
+        arms are so close to singular that rounding hides whether a swap enlarges the volume. ``Spanner.C`` is what was reached.
 
     Examples
     --------
@@ -99,8 +99,8 @@ def barycentric_spanner(arms: Any, C: float = 1.0) -> Spanner | OracleSpanner:
     if isinstance(arms, Oracle):
         from allocopt.oracle_spanner import oracle_spanner
 
-        return oracle_spanner(arms, C)
-    bound = _bound(C)
+        return oracle_spanner(arms, 2.0 if C is None else C)
+    bound = _bound(1.0 if C is None else C)
     points = matrix("arms", arms, InvalidInstance)
     if not points.any():
         raise InvalidInstance(f"arms: expected at least one arm that is not zero, got none in {len(points)} row(s)")

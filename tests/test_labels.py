@@ -1,6 +1,8 @@
 """Names of arms travel from the graph or file through the solution to tables, JSON and proofs."""
 
+import copy
 import json
+import pickle
 
 import networkx as nx
 import pytest
@@ -53,3 +55,35 @@ def test_a_spanner_from_an_oracle_needs_no_list(routes):
     assert found.C <= 2
     assert found.oracle_calls > 0
     assert len(found.arms) == 3
+
+
+def test_a_huge_weight_elsewhere_does_not_blur_the_shortest_path():
+    g = nx.Graph()
+    g.add_weighted_edges_from([(0, 3, 2.5), (0, 1, 1.0), (1, 3, 1.0), (1, 2, 1e12), (2, 3, 1e12)])
+    found = ao.graphs.path_arms(g, 0, 3, k_best=2)
+    assert (-found.arms @ found.theta).tolist() == [2.0, 2.5]
+
+
+@pytest.mark.parametrize("scale", [1e-16, 1e-8, 1.0, 1e20])
+def test_intervals_of_an_oracle_scale_with_theta(scale):
+    g = nx.complete_graph(4)
+    theta = [-1, -2, -3.3, -1.2, -0.7, -2.9]
+    c = ao.solve(ao.programs.regret(ao.graphs.spanning_tree_arms(g).bandit(theta))).value
+    found = ao.oracle_allocation(ao.graphs.spanning_tree_oracle(g), [scale * t for t in theta])
+    assert found.lower * scale <= c <= found.upper * scale
+    assert found.upper <= 3 * found.lower
+
+
+@pytest.mark.parametrize(("n", "m"), [(20000, 10000), (10**9, 5 * 10**8), (100_000, 1)])
+def test_subsets_beyond_memory_are_refused_at_once(n, m):
+    with pytest.raises(ao.InvalidInstance, match=r"limit: there are about|too much for memory"):
+        ao.graphs.subset_arms(n, m)
+
+
+def test_results_can_be_pickled_and_copied(routes):
+    s = ao.solve(ao.programs.regret(routes.bandit()))
+    again = pickle.loads(pickle.dumps(copy.deepcopy(s)))
+    assert again.value == s.value
+    assert again.verify() == s.verify() == pickle.loads(pickle.dumps(s.verify()))
+    batch = ao.solve_many([[1, 0], [0, 1]], [[0, 1.0], [0, 0.5]])
+    assert (copy.deepcopy(batch).value == pickle.loads(pickle.dumps(batch)).value).all()
