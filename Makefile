@@ -35,7 +35,8 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/compare.py
-	$(BIN)/python benchmarks/small.py
+	printf '\n## Compiled\n\n`Allocator` and `solve_many` (extra `fast`), certified 1e-8.\n\n' >> benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/small.py | tee -a benchmarks/RESULTS.md
 
 routing: $(STAMP)
 	$(BIN)/python benchmarks/routing.py

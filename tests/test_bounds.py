@@ -56,7 +56,7 @@ def test_many_arms_at_their_upper_bounds(seed, method):
     program = AllocationProgram(arms, costs, rng.normal(size=(20, 4)), [0.2] * 20, None, upper)
     s = ao.solve(program, method)
     assert s.status is ao.Status.CERTIFIED
-    assert (s.allocation == upper).sum() + np.isclose(s.allocation, upper).sum() > 5
+    assert np.isclose(s.allocation, upper).sum() > 5
     assert s.verify().gap <= 1e-7
 
 
