@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import allocopt as ao
 from allocopt import cli
+from allocopt.commands import solve as solve_module
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]
@@ -432,7 +433,7 @@ def test_an_interrupt_saves_the_best_answer_and_exits_with_130(files, main, monk
     def interrupted(program, *_, **__):
         raise ao.Interrupted(ao.solve(program, "active-set", max_passes=1))
 
-    monkeypatch.setattr(cli, "solve", interrupted)
+    monkeypatch.setattr(solve_module, "solve", interrupted)
     code, out, err = main("solve", files / "i.json", "--save", files / "p.json")
     assert code == 130
     assert "value" in out
@@ -442,7 +443,7 @@ def test_an_interrupt_saves_the_best_answer_and_exits_with_130(files, main, monk
     def nothing_yet(*_, **__):
         raise ao.Interrupted(None)
 
-    monkeypatch.setattr(cli, "solve", nothing_yet)
+    monkeypatch.setattr(solve_module, "solve", nothing_yet)
     code, out, err = main("solve", files / "i.json")
     assert code == 130
     assert out == ""
@@ -453,5 +454,5 @@ def test_running_out_of_memory_is_one_error_line(files, main, monkeypatch):
     def greedy(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(cli, "solve", greedy)
+    monkeypatch.setattr(solve_module, "solve", greedy)
     is_one_error_line(main("solve", files / "i.json"), "memory")
