@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from allocopt import precise
+from allocopt.arms import ArmStore, open_store
 from allocopt.errors import InvalidInstance
 from allocopt.tolerances import EPS, TIE
 from allocopt.validation import Array, IntArray, frozen, in_range, index_array, matrix, positive_number, vector
+
+if TYPE_CHECKING:
+    from allocopt.pricing import SurveyReport
 
 __all__ = ["LinearBandit"]
 
@@ -24,7 +28,9 @@ class LinearBandit:
     Parameters
     ----------
     arms : array_like, shape (k, d)
-        One row per arm. Copied, unless it is a read-only float64 array, which is shared.
+        One row per arm. Copied, unless it is a read-only float64 array, which is shared. Sets of two million entries and
+        more (float32 or float64, in memory or memory-mapped) are never copied: do not change them while results are in
+        use. A Dask array stays where it is. float32 values are taken as exact.
     theta : array_like, shape (d,)
         The parameter.
     noise_variance : float
@@ -50,57 +56,106 @@ class LinearBandit:
     tie_tolerance: float = TIE
     optimal_arms: IntArray = field(default=cast(IntArray, None))  # filled in below
     labels: tuple[str, ...] | None = None
-    means: Array = field(init=False, repr=False)
-    gaps: Array = field(init=False, repr=False)
+    store: ArmStore | None = field(init=False, default=None, repr=False)
+    """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
+    seen: SurveyReport = field(init=False, repr=False)
+    best_mean: tuple[float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        arms = arm_matrix(self.arms)
+        store = open_store(self.arms)
+        arms = arm_matrix(self.arms) if store is None else None
+        k, d = (arms if store is None else store).shape  # type: ignore[union-attr]
         theta = vector("theta", self.theta, InvalidInstance)
-        if len(theta) != arms.shape[1]:
-            raise InvalidInstance(
-                f"theta: expected {arms.shape[1]} entries (the arms have {arms.shape[1]} columns), got {len(theta)}"
-            )
-        in_range("arms", arms, InvalidInstance)
+        if len(theta) != d:
+            raise InvalidInstance(f"theta: expected {d} entries (the arms have {d} columns), got {len(theta)}")
+        if arms is not None:
+            in_range("arms", arms, InvalidInstance)
         in_range("theta", theta, InvalidInstance)
         put = object.__setattr__
-        put(self, "arms", arms)
         put(self, "theta", theta)
         put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
         in_range("noise_variance", np.array([self.noise_variance]), InvalidInstance)
         put(self, "tie_tolerance", positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True))
+        put(self, "labels", checked_labels(self.labels, k))
+        put(self, "store", store)
+        if arms is not None:
+            put(self, "arms", arms)
+            self._settle(arms, theta)
+        elif store is not None:
+            put(self, "arms", getattr(store, "listed", store))
+            self._settle_store(store, theta)
+
+    def _settle(self, arms: Array, theta: Array) -> None:
+        """Means, gaps and optimal arms of arms in memory."""
         means = arms @ theta
         gaps, tied = _gaps(arms, theta, means, self.tie_tolerance)
-        if self.optimal_arms is None:
-            optimal = tied
-        else:
-            optimal = index_array("optimal_arms", self.optimal_arms, len(arms), InvalidInstance)
-            if not len(optimal):
-                raise InvalidInstance("optimal_arms: expected at least one arm, got none")
-            missed = np.setdiff1d(np.flatnonzero(gaps == 0), optimal)
-            if len(missed):
-                raise InvalidInstance(f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed")
+        optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
-        put(self, "labels", checked_labels(self.labels, len(arms)))
-        put(self, "optimal_arms", optimal)
-        put(self, "means", frozen(means))
-        put(self, "gaps", frozen(gaps))
+        self.__dict__.update(optimal_arms=optimal, means=frozen(means), gaps=frozen(gaps))
+
+    def _settle_store(self, store: ArmStore, theta: Array) -> None:
+        """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
+        from allocopt.streamed import survey
+
+        seen = survey(store, theta, None, self.tie_tolerance)
+        if seen.bad is not None:
+            row, column = seen.bad
+            raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
+        in_range("arms", np.array([seen.largest]), InvalidInstance)
+        rows = store.rows(seen.contenders)
+        gaps, tied = _gaps(rows, theta, rows @ theta, self.tie_tolerance)
+        optimal = seen.contenders[tied]
+        if self.optimal_arms is not None:
+            optimal = self._given_optimal(seen.contenders[gaps == 0], store.shape[0])
+        best = precise.dot(rows[[int(np.argmin(gaps))]], theta)
+        self.__dict__.update(optimal_arms=optimal, seen=seen, best_mean=(float(best[0][0]), float(best[1][0])))
+
+    def _given_optimal(self, best: IntArray, n_arms: int) -> IntArray:
+        optimal = index_array("optimal_arms", self.optimal_arms, n_arms, InvalidInstance)
+        if not len(optimal):
+            raise InvalidInstance("optimal_arms: expected at least one arm, got none")
+        missed = np.setdiff1d(best, optimal)
+        if len(missed):
+            raise InvalidInstance(f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed")
+        return optimal
+
+    @cached_property
+    def means(self) -> Array:
+        """⟨x, θ⟩ of every arm."""
+        assert self.store is not None
+        return frozen(np.concatenate(list(self.store.scan(_MeansTask(self.theta)))))
+
+    @cached_property
+    def gaps(self) -> Array:
+        """Δ of every arm; exactly 0 for the optimal ones."""
+        assert self.store is not None
+        task = _GapsTask(self.theta, self.best_mean)
+        gaps = np.concatenate(list(self.store.scan(task)))
+        gaps[self.optimal_arms] = 0.0
+        return frozen(gaps)
 
     @property
     def n_arms(self) -> int:
         """k, the number of arms."""
-        return len(self.arms)
+        return int(self.arms.shape[0])
 
     @property
     def dim(self) -> int:
         """d, the number of columns."""
         return int(self.arms.shape[1])
 
+    @property
+    def arms_in_memory(self) -> Array:
+        """The arms as one float64 array; `MethodUnavailable` where they are on a cluster."""
+        return self.arms if self.store is None else self.store.array()
+
     @cached_property
     def rank(self) -> int:
         """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
         from allocopt.reduction import spanning_coordinates
+        from allocopt.streamed import store_rank
 
-        return len(spanning_coordinates(self.arms))
+        return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)
 
     @property
     def suboptimal_arms(self) -> IntArray:
@@ -119,6 +174,8 @@ class LinearBandit:
         return float(self.gaps.max())
 
     def __repr__(self) -> str:
+        if "gaps" not in self.__dict__:  # of a large set: not computed for the sake of a text
+            return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
         return (
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "
             f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={self.noise_variance:g})"
@@ -151,6 +208,39 @@ def _is_empty(value: Any) -> bool:
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class _MeansTask:
+    theta: Array
+
+    def __call__(self, start: int, block: Array) -> Array:
+        """Means of a block."""
+        return block @ self.theta
+
+
+@dataclass(frozen=True, eq=False)
+class _GapsTask:
+    theta: Array
+    best: tuple[float, float]
+
+    def __call__(self, start: int, block: Array) -> Array:
+        """Accurate gaps of a block."""
+        means = block @ self.theta
+        doubt = (block.shape[1] + 2) * EPS * (np.abs(block) @ np.abs(self.theta)) + EPS * abs(self.best[0])
+        return _refined(block, self.theta, self.best[0] - means, doubt, self.best)
+
+
+def _refined(arms: Array, theta: Array, gaps: Array, doubt: Array, best: tuple[float, float]) -> Array:
+    """Gaps, summed again in double-double arithmetic where plain differences are not accurate.
+
+    1e-14 keeps the gap's rounding below that of the solve itself.
+    """
+    inaccurate = np.flatnonzero(doubt > 1e-14 * np.abs(gaps))
+    ones = np.ones(len(inaccurate))
+    top = (best[0] * ones, best[1] * ones)
+    gaps[inaccurate] = precise.difference(top, precise.dot(arms[inaccurate], theta))
+    return np.maximum(gaps, 0.0)
+
+
 def _gaps(arms: Array, theta: Array, means: Array, tie_tolerance: float) -> tuple[Array, IntArray]:
     """Gaps that are right to the last digits, and the arms that tie for the best mean.
 
@@ -164,12 +254,6 @@ def _gaps(arms: Array, theta: Array, means: Array, tie_tolerance: float) -> tupl
     hi, lo = precise.dot(arms[contenders], theta)
     best = int(contenders[np.lexsort((lo, hi))[-1]])
     top = precise.dot(arms[best : best + 1], theta)
-    gaps = means[best] - means
-    # relative error of the plain difference; 1e-14 keeps the gap's rounding below that of the solve itself
-    inaccurate = np.flatnonzero(doubt + doubt[best] > 1e-14 * np.abs(gaps))
-    hi, lo = precise.dot(arms[inaccurate], theta)
-    ones = np.ones(len(inaccurate))
-    gaps[inaccurate] = precise.difference((top[0] * ones, top[1] * ones), (hi, lo))
-    gaps = np.maximum(gaps, 0.0)
+    gaps = _refined(arms, theta, means[best] - means, doubt + doubt[best], (float(top[0][0]), float(top[1][0])))
     tied = np.flatnonzero(gaps <= tie_tolerance * (magnitude + magnitude[best]))
     return gaps, tied

@@ -14,10 +14,21 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from allocopt.tolerances import DATA, EPS
+from allocopt.tolerances import DATA, EPS, SUPPORT
 from allocopt.validation import Array
 
-__all__ = ["Bounds", "Canonical", "best_scale", "evaluate", "whitener"]
+__all__ = [
+    "Bounds",
+    "Canonical",
+    "Frame",
+    "best_scale",
+    "conversion_error",
+    "evaluate",
+    "frame",
+    "settle",
+    "tidy",
+    "whitener",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +51,7 @@ class Canonical:
     @cached_property
     def feature_lengths(self) -> Array:
         """Euclidean lengths of the features."""
-        return _row_norms(self.features)
+        return np.sqrt(_squared_lengths(self.features))
 
     @property
     def scalable(self) -> bool:
@@ -115,9 +126,86 @@ def _triangular_inverse(factor: Array) -> Array | None:
     return result
 
 
-def _row_norms(rows: Array) -> Array:
-    norms: Array = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return norms
+def _squared_lengths(rows: Array) -> Array:
+    result: Array = np.einsum("ij,ij->i", rows, rows)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What (α, λ) fixes before any other row is looked at: the basis in which M(α) = I and Σ_j λ_j b_j b_jᵀ is diagonal.
+
+    There g_j = |b_j|² and p_i = Σ_c ``spectrum``_c a_ic²: one product with the basis prices a row in both roles.
+    """
+
+    basis: Array
+    spectrum: Array
+    strength: float
+    """Σ_j λ_j g_j, for λ that sums to 1."""
+    known: float
+    """Σ_j λ_j |B y_j|²."""
+    drift: float
+    """Relative rounding error of M."""
+    dual_drift: float
+    """Relative rounding error of the dual's numbers."""
+
+    def slope(self, rank: int) -> float:
+        """The dual bound of λ for prices of at most 1, with its rounding taken off."""
+        return self.strength**2 * (1.0 - min(2.0 * self.dual_drift, 1.0)) - self.known * (1.0 + 4 * EPS * rank)
+
+    def padded_prices(self, prices: Array, norm2: Array, errors: Array) -> Array:
+        """Prices that are surely not too small; ``errors`` are the relative errors of the rows."""
+        spectral = 4.0 * EPS * len(self.spectrum) * float(self.spectrum.max(initial=0.0))  # of the diagonalisation
+        return prices * (1.0 + np.minimum(2.0 * errors + self.dual_drift, 1e3)) + spectral * norm2
+
+    def padded_constraints(self, g: Array, errors: Array) -> Array:
+        """g that are surely not too small."""
+        return g * (1.0 + 2.0 * errors + self.drift)
+
+
+def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
+    """The frame of (α, λ), from the rows with α > 0 or λ > 0 alone; None where M(α) is numerically singular."""
+    basis = whitener(problem, alpha)
+    if basis is None:
+        return None
+    r = problem.rank
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
+        used = np.flatnonzero(alpha > 0)
+        rows, weights = problem.features[used], alpha[used]
+        support = rows @ basis
+        gram = (support * weights[:, None]).T @ support
+        white_base = problem.base @ basis
+        gram += white_base.T @ white_base
+        factor, singular = dpotrf(gram, lower=0, clean=1)
+        second = None if singular else _triangular_inverse(factor)
+        if second is None:
+            return None
+        basis = basis @ second
+        norm2 = _squared_lengths(support @ second)
+        drift = 2.0 * float((weights * norm2) @ conversion_error(rows, basis, norm2)) + 8.0 * EPS * r
+        if not drift <= 0.1:
+            return None
+        asked = np.flatnonzero(multipliers > 0)
+        rows = problem.targets[asked]
+        images = rows @ basis
+        g = _squared_lengths(images)
+        lam = np.where(g > 0, multipliers[asked], 0.0)
+        total = float(lam.sum())
+        if not total > 0:
+            return Frame(basis, np.zeros(r), 0.0, 0.0, drift, drift)
+        lam = lam / total
+        strength = float(lam @ g)
+        if not np.isfinite(strength):
+            return None
+        error = conversion_error(rows, basis, g)
+        dual_drift = 2.0 * float((lam * g) @ error) / max(strength, 1e-300) + 2.0 * drift
+        spectrum, axes = np.linalg.eigh((images * lam[:, None]).T @ images)
+        spectrum = np.maximum(spectrum, 0.0)
+        basis = basis @ axes
+        white_base = problem.base @ basis
+        known = float(np.sum(_squared_lengths(white_base.T) * spectrum))
+    return Frame(basis, spectrum, strength, known, drift, dual_drift)
 
 
 def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
@@ -126,90 +214,66 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
     The lower bound: for λ >= 0, y_j = M^-1 b_j and any scale q >= 0 of the pair,
     value >= q ((Σλ_j b_jᵀy_j)²/Σλ_j − Σλ_j |B y_j|²) − Σ_i u_i (q p_i − 1)_+, which is concave and piecewise linear in q.
     """
-    features, targets, r = problem.features, problem.targets, problem.rank
+    features, targets = problem.features, problem.targets
     failed = Bounds(float("inf"), problem.offset, alpha, multipliers, np.full(len(targets), np.inf),
                     np.zeros(len(features)), float("inf"))  # fmt: skip
-    basis = whitener(problem, alpha)
-    if basis is None:
+    seen = frame(problem, alpha, multipliers)
+    if seen is None:
         return failed
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
-        used = np.flatnonzero(alpha > 0)
-        support = features[used] @ basis
-        gram = (support * alpha[used, None]).T @ support
-        white_base = problem.base @ basis
-        gram += white_base.T @ white_base
-        factor, singular = dpotrf(gram, lower=0, clean=1)
-        second = None if singular else _triangular_inverse(factor)
-        if second is None:
-            return failed
-        white_base = white_base @ second
-        basis = basis @ second
-        white_features = features @ basis
-        feature_norm2 = np.einsum("ij,ij->i", white_features, white_features)
+        squares = features @ seen.basis
+        squares *= squares
+        norm2, prices = squares.sum(axis=1), squares @ seen.spectrum
+        feature_error = conversion_error(features, seen.basis, norm2)
         if problem.ratios is None:
-            white_targets = targets @ basis
-            g = np.einsum("ij,ij->i", white_targets, white_targets)
+            g = _squared_lengths(targets @ seen.basis)
+            target_error = conversion_error(targets, seen.basis, g)
         else:
-            g = feature_norm2 * problem.ratios**2
+            g, target_error = norm2 * problem.ratios**2, feature_error
         if not np.all(np.isfinite(g)):
             return failed
-
-        # Rounding: a row x becomes xB with an error of a few eps·|x||B|, which is large relatively where xB is small.
-        feature_error = _conversion_error(features, problem.feature_lengths, basis, feature_norm2)
-        target_error = feature_error
-        if problem.ratios is None:
-            target_error = _conversion_error(targets, _row_norms(targets), basis, g)
-        drift = 2.0 * float((alpha * feature_norm2) @ feature_error) + 4.0 * EPS * r  # of M, in the basis where M = I
-        if drift > 0.1:
-            return failed
-
         lam = np.where(g > 0, multipliers, 0.0)
         total = float(lam.sum())
-        prices = np.zeros(len(features))
         lower = 0.0
-        rounding = drift
         if total > 0:
-            lam = lam / total
-            on = lam > 0
-            rows = white_targets[on] if problem.ratios is None else white_features[on] * problem.ratios[on, None]
-            directions = np.sqrt(lam[on, None]) * rows
-            square = directions.T @ directions if on.sum() > r else None
-            images = white_features @ (directions.T if square is None else _square_root(square))
-            prices = np.einsum("ij,ij->i", images, images)
-            strength = float(lam @ g)
-            dual_drift = 2.0 * float((lam * g) @ target_error) / max(strength, 1e-300) + 2.0 * drift
-            known = float(np.einsum("ij,ij->", white_base @ directions.T, white_base @ directions.T))
-            slope = strength**2 * (1.0 - min(2.0 * dual_drift, 1.0)) - known * (1.0 + 4 * EPS * r)
-            padded = prices * (1.0 + np.minimum(2.0 * feature_error + dual_drift, 1e3))
-            q, lower = best_scale(slope, padded, problem.upper)
-            rounding = max(rounding, dual_drift)
+            padded = seen.padded_prices(prices, norm2, feature_error)
+            q, lower = best_scale(seen.slope(problem.rank), padded, problem.upper)
             # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable).
-            lam = lam * q * strength**2
+            lam = lam / total * q * seen.strength**2
             prices = prices * q
-        inflated = g * (1.0 + 2.0 * target_error + drift)
+        inflated = seen.padded_constraints(g, target_error)
     alpha, upper = _make_feasible(problem, alpha, inflated)
     upper = (upper + problem.offset) * (1.0 + DATA)
     lower = (max(lower, 0.0) + problem.offset) * (1.0 - DATA)
-    return Bounds(upper, lower, alpha, lam, g, prices, rounding + 2.0 * DATA)
+    return Bounds(upper, lower, alpha, lam, g, prices, max(seen.drift, seen.dual_drift) + 2.0 * DATA)
 
 
-def _conversion_error(rows: Array, lengths: Array, basis: Array, norm2: Array) -> Array:
+def tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
+    """Set to zero what complementarity says is zero, as long as the recomputed certificate is not worse for it."""
+    alpha, lam = bounds.alpha, bounds.multipliers
+    idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
+    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
+    if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
+        return bounds
+    tidied = settle(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
+    return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
+
+
+def settle(problem: Canonical, bounds: Bounds) -> Bounds:
+    """Bounds that follow from the feasible allocation itself, so that what is stored proves what is claimed."""
+    return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
+
+
+def conversion_error(rows: Array, basis: Array, norm2: Array) -> Array:
     """Relative rounding error of ``rows @ basis``: normwise, and entry by entry (sharper, dearer) where that is large."""
     unit = 4.0 * EPS * np.sqrt(len(basis))
     size = np.sqrt(np.maximum(norm2, 1e-300))
-    error: Array = unit * float(np.linalg.norm(basis, 2)) * lengths / size
+    error: Array = unit * float(np.linalg.norm(basis)) * np.sqrt(_squared_lengths(rows)) / size
     large = np.flatnonzero(error > _LARGE_ERROR)
     if len(large):
-        error[large] = np.minimum(error[large], unit * _row_norms(np.abs(rows[large]) @ np.abs(basis)) / size[large])
+        sharp = np.sqrt(_squared_lengths(np.abs(rows[large]) @ np.abs(basis)))
+        error[large] = np.minimum(error[large], unit * sharp / size[large])
     return error
-
-
-def _square_root(matrix: Array) -> Array:
-    """Some S with S Sᵀ = matrix (positive semidefinite)."""
-    values, vectors = np.linalg.eigh(matrix)
-    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
 
 
 def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float, float]:
@@ -276,5 +340,5 @@ def _violation(problem: Canonical, alpha: Array) -> float:
         return float("inf")
     white = problem.targets @ basis
     g = np.einsum("ij,ij->i", white, white)
-    error = 4.0 * EPS * np.sqrt(problem.rank) * np.linalg.norm(basis, 2) * _row_norms(problem.targets)
+    error = 4.0 * EPS * np.sqrt(problem.rank) * np.linalg.norm(basis, 2) * np.sqrt(_squared_lengths(problem.targets))
     return float(np.max(g + 2.0 * error * np.sqrt(g))) * (1.0 + 8 * EPS * problem.rank)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from allocopt.arms import ArmStore, open_store
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.concentration import f_n
 from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
@@ -151,9 +152,13 @@ def _check_learnable(arms: Array, gaps: Array) -> None:
         raise InvalidInstance("arms: expected at least two arms, got one; with one arm there is nothing to choose")
     if (arms == arms[0]).all():
         raise InvalidInstance(f"arms: expected different arms, but all {len(arms)} are equal")
-    if not gaps.any():
+    _check_some_gap(bool(gaps.any()), len(gaps))
+
+
+def _check_some_gap(some: bool, n_arms: int) -> None:
+    if not some:
         raise InvalidInstance(
-            f"gaps: expected a positive gap, but all {len(gaps)} are zero; every arm is optimal and c = 0"
+            f"gaps: expected a positive gap, but all {n_arms} are zero; every arm is optimal and c = 0"
         )
 
 
@@ -179,7 +184,41 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     AllocationProgram(regret, n_arms=3, n_targets=2, dim=2)
     """
     b = _check_bandit(bandit)
+    if b.store is not None:
+        return _streamed_regret(b)
     return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("regret", b))
+
+
+def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
+    from allocopt.pricing import Gaps
+    from allocopt.streamed import StreamedProgram
+
+    assert bandit.store is not None
+    _check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    return StreamedProgram.of(
+        bandit.store, bandit.seen, Gaps(bandit.theta, bandit.best_mean), None, bandit.optimal_arms,
+        0.5 / bandit.noise_variance, Origin("regret", bandit),
+    )  # fmt: skip
+
+
+def _streamed_with_gaps(store: ArmStore, gaps: Array | None, scale: float, origin: Origin) -> AllocationProgram:
+    """A program over a store with given gaps (1 for all where None)."""
+    from allocopt.pricing import Gaps
+    from allocopt.streamed import StreamedProgram, survey
+
+    seen = survey(store, None, gaps)
+    if seen.bad is not None:
+        row, column = seen.bad
+        raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
+    in_range("arms", np.array([seen.largest]), InvalidInstance)
+    if seen.largest == 0:
+        raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
+    free = np.zeros(0, dtype=np.int64)
+    if gaps is not None:
+        in_range("gaps", gaps, InvalidInstance, each=True)
+        _check_some_gap(bool(gaps.any()), len(gaps))
+        free = np.flatnonzero(gaps == 0)
+    return StreamedProgram.of(store, seen, Gaps(given=gaps is not None), gaps, free, scale, origin)
 
 
 def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
@@ -192,14 +231,21 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     >>> horizon([[1, 0], [0, 1]], [0, 0.5], 1000).n_targets
     1
     """
-    x = arm_matrix(arms)
+    store = open_store(arms)
+    x = arm_matrix(arms) if store is None else np.zeros((0, 0))
+    k = len(x) if store is None else store.shape[0]
     delta = vector("gaps", gaps, InvalidInstance)
-    if len(delta) != len(x):
-        raise InvalidInstance(f"gaps: expected {len(x)} entries, one per arm, got {len(delta)}")
+    if len(delta) != k:
+        raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
     if (delta < 0).any():
         i = int(np.flatnonzero(delta < 0)[0])
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     n = whole_number("n", n, InvalidOption, least=3)
+    if store is not None:
+        from allocopt.streamed import store_rank
+
+        level = f_n(n, store_rank(store), constant)
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level, horizon=n))
     in_range("arms", x, InvalidInstance)
     _check_learnable(x, delta)
     from allocopt.reduction import spanning_coordinates
@@ -224,10 +270,11 @@ def best_arm(bandit: LinearBandit) -> AllocationProgram:
     8.0
     """
     b = _check_bandit(bandit)
-    _check_learnable(b.arms, b.gaps)
+    arms = b.arms_in_memory
+    _check_learnable(arms, b.gaps)
     in_range("gaps", b.gaps, InvalidInstance, each=True)
-    best = b.arms[b.optimal_arms[0]]
-    if not (b.arms[b.optimal_arms] == best).all():
+    best = arms[b.optimal_arms[0]]
+    if not (arms[b.optimal_arms] == best).all():
         raise InvalidInstance(
             f"bandit: expected a unique best arm, but arms {b.optimal_arms.tolist()} tie; no amount of data can tell "
             "them apart (T* is infinite)"
@@ -235,7 +282,7 @@ def best_arm(bandit: LinearBandit) -> AllocationProgram:
     suboptimal = b.suboptimal_arms
     radii = b.gaps[suboptimal] ** 2 * (0.5 / b.noise_variance)
     return AllocationProgram(
-        b.arms, np.ones(b.n_arms), b.arms[suboptimal] - best, radii,
+        arms, np.ones(b.n_arms), arms[suboptimal] - best, radii,
         target_arms=suboptimal, origin=Origin("best_arm", b),
     )  # fmt: skip
 
@@ -249,6 +296,9 @@ def g_optimal(arms: Any) -> AllocationProgram:
     >>> round(ao.solve(ao.programs.g_optimal([[1, 0], [0, 1], [1, 1]])).value, 6)
     2.0
     """
+    store = open_store(arms)
+    if store is not None:
+        return _streamed_with_gaps(store, None, 1.0, Origin("g_optimal"))
     x = arm_matrix(arms)
     in_range("arms", x, InvalidInstance)
     if not x.any():
@@ -280,7 +330,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
     upper[suboptimal] = 4.0 * a * b.noise_variance / b.gaps[suboptimal] ** 2
-    return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
+    return _arm_program(b.arms_in_memory, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
 
 
 def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
@@ -305,4 +355,4 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
-    return _arm_program(bandit.arms, bandit.gaps, 0.5 / bandit.noise_variance, origin, lower=pulls / log_n)
+    return _arm_program(bandit.arms_in_memory, bandit.gaps, 0.5 / bandit.noise_variance, origin, lower=pulls / log_n)

@@ -22,6 +22,8 @@ class Progress:
     upper: float
     gap: float
     seconds: float
+    alive: int | None = None
+    """Arms that may still matter; the others provably do not. None where nobody counts them."""
 
 
 Callback = Callable[[Progress], object]
@@ -36,7 +38,7 @@ class Monitor:
     """Judges every iterate a solver reports, remembers the best one and tells when to stop."""
 
     def __init__(
-        self, problem: Canonical, method: str, tol: float, max_seconds: float | None, callback: Callback | None
+        self, problem: Canonical | None, method: str, tol: float, max_seconds: float | None, callback: Callback | None
     ) -> None:
         self.problem = problem
         self.method = method
@@ -63,6 +65,7 @@ class Monitor:
 
     def report(self, alpha: Array, multipliers: Array, iteration: int) -> Bounds:
         """Certify a pair (α, λ) for the whole problem; returns what it proves."""
+        assert self.problem is not None, "arms that are streamed certify themselves"
         return self.record(evaluate(self.problem, alpha, multipliers), iteration)
 
     def record(self, bounds: Bounds, iteration: int) -> Bounds:
@@ -71,7 +74,8 @@ class Monitor:
             self.best = bounds
         if self.callback is not None:
             best = self.best
-            self.callback(Progress(self.method, iteration, best.lower, best.upper, best.gap, self.seconds))
+            alive = getattr(bounds, "alive", None)
+            self.callback(Progress(self.method, iteration, best.lower, best.upper, best.gap, self.seconds, alive))
         return bounds
 
     @property

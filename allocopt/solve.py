@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.canonical import Bounds, Canonical, evaluate
+from allocopt.canonical import Bounds, Canonical, evaluate, settle, tidy
 from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
 from allocopt.program import AllocationProgram, horizon, regret
 from allocopt.progress import Callback, Monitor, OutOfTime
 from allocopt.reduction import Reduction, reduce
 from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
+from allocopt.streamed import StreamedBounds, StreamedProblem, StreamedProgram, StreamedSolution
 from allocopt.threads import single_threaded
-from allocopt.tolerances import BINDING, DATA, DEFAULT_TOL, SUPPORT, TIE
+from allocopt.tolerances import BINDING, DATA, DEFAULT_TOL, TIE
 from allocopt.validation import Array, positive_number
 
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
@@ -73,6 +74,8 @@ def solve(
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     asked = _named(method, options)
+    if isinstance(program, StreamedProgram) and (asked is None or asked.name == "active-set"):
+        return solve_streamed(program, tol, max_seconds, callback, **options)
     reduction = reduce(program)
     problem = reduction.canonical
     if _nothing_left(reduction):
@@ -86,7 +89,7 @@ def solve(
             stats.update(backend(chosen)(problem, monitor, **options))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
-                bounds = _tidy(problem, _settle(problem, bounds), tol)
+                bounds = tidy(problem, settle(problem, bounds), tol)
     except OutOfTime:
         bounds, reason = monitor.best, f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:
@@ -159,52 +162,72 @@ def _even_allocation(problem: Canonical) -> Bounds:
     return evaluate(problem, alpha, np.ones(len(problem.targets)))
 
 
-def _tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
-    """Set to zero what complementarity says is zero, as long as the recomputed certificate is not worse for it."""
-    alpha, lam = bounds.alpha, bounds.multipliers
-    idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
-    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
-    if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
-        return bounds
-    tidied = _settle(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
-    return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
-
-
-def _settle(problem: Canonical, bounds: Bounds) -> Bounds:
-    """Bounds that follow from the feasible allocation itself, so that what is stored proves what is claimed."""
-    return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
-
-
 def certified_solution(
     reduction: Reduction, bounds: Bounds, method: str, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
     """A Solution from certified canonical bounds; the status follows from their gap alone."""
     program = reduction.program
-    allocation = reduction.allocation(bounds.alpha)
     lam = bounds.multipliers
     tight = (lam > BINDING * lam.max(initial=0.0)) | (bounds.constraints >= (1.0 - BINDING) * _level(reduction, bounds))
     tight &= bounds.constraints > 0
     targets = reduction.targets[tight]
     binding = targets if program.target_arms is None else program.target_arms[targets]
+    status, stats = _status(bounds, tol, reason, reduction.canonical.scalable, stats)
+    return Solution(
+        program, reduction.allocation(bounds.alpha), reduction.multipliers(lam), bounds.lower, bounds.upper, status, method,
+        tol, np.sort(binding), reduction.quotient.coordinates, stats,
+    )  # fmt: skip
+
+
+def _status(
+    bounds: Bounds, tol: float, reason: str | None, scalable: bool, stats: dict[str, Any]
+) -> tuple[Status, dict[str, Any]]:
+    """The status that bounds deserve, and the statistics with the reason where it is not CERTIFIED."""
     gap = bounds.gap
+    stats = {**stats, "rounding": bounds.rounding}
     if not np.isfinite(bounds.upper):
         singular = "the information matrix is singular in double precision"
         barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
-        status, reason = Status.FAILED, reason or (singular if reduction.canonical.scalable else barely)
-    elif gap <= tol:
-        status = Status.CERTIFIED
-    else:
-        status = Status.INACCURATE
-        reason = (
-            reason
-            or f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
-        )
-    if status is not Status.CERTIFIED:
-        stats = {**stats, "reason": reason}
-    return Solution(
-        program, allocation, reduction.multipliers(lam), bounds.lower, bounds.upper, status, method, tol,
-        np.sort(binding), reduction.quotient.coordinates, {**stats, "rounding": bounds.rounding},
-    )  # fmt: skip
+        return Status.FAILED, {**stats, "reason": reason or (singular if scalable else barely)}
+    if gap <= tol:
+        return Status.CERTIFIED, stats
+    limit = f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
+    return Status.INACCURATE, {**stats, "reason": reason or limit}
+
+
+def solve_streamed(
+    program: StreamedProgram, tol: float, max_seconds: float | None, callback: Callback | None, **options: Any
+) -> Solution:
+    """`solve` for arms that are looked at block by block."""
+    from allocopt.solvers import streaming
+
+    monitor = Monitor(None, "active-set", tol, max_seconds, callback)
+    problem = StreamedProblem(program)
+    stats: dict[str, Any] = {}
+    reason = None
+
+    def answer(why: str | None) -> Solution:
+        best = monitor.best
+        stats["seconds"] = monitor.seconds
+        if not isinstance(best, StreamedBounds):
+            raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
+        status, full = _status(best, tol, why, True, stats)
+        return StreamedSolution.of(program, problem, best, status, tol, full)
+
+    if not problem.rank:
+        pool = np.zeros(0, dtype=np.int64)
+        none = np.zeros(0)
+        monitor.record(StreamedBounds(0.0, 0.0, none, none, none, none, 0.0, pool, pool, 0), 0)
+        return answer(None)
+    try:
+        stats.update(streaming.solve(problem, monitor, **options))
+    except OutOfTime:
+        reason = f"max_seconds = {max_seconds:g} passed"
+    except SolverFailed as failure:
+        reason = str(failure)
+    except KeyboardInterrupt:
+        raise Interrupted(None if monitor.best is None else answer("interrupted")) from None
+    return answer(reason)
 
 
 def _level(reduction: Reduction, bounds: Bounds) -> float:

@@ -18,7 +18,7 @@ from allocopt.solvers import interior_point
 from allocopt.threads import single_threaded
 from allocopt.validation import Array, IntArray, whole_number
 
-__all__ = ["solve"]
+__all__ = ["generate", "solve"]
 
 _FIRST = 2  # times r arms and constraints in the first master
 _SAMPLE = 40  # times r arms are looked at for the first allocation of a large problem
@@ -34,13 +34,29 @@ _VIOLATION = 1e-12  # relative, below which a violated constraint or price is ro
 def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dict[str, float]:
     """Alternate masters and pricing passes until the gap over all arms is certified or nothing enters any more."""
     max_passes = whole_number("max_passes", max_passes, least=1)
-    features, targets, first = _first_sets(problem)
-    monitor.record(first, 0)
+    return generate(problem, monitor, max_passes, None)
+
+
+def generate(
+    problem: Canonical, monitor: Monitor, max_passes: int, start: tuple[Array, Array] | None
+) -> dict[str, float]:
+    """`solve`, from a pair (α, λ) that is good already where there is one."""
+    warm = None
+    if start is None:
+        features, targets, first = _first_sets(problem)
+        monitor.record(first, 0)
+        master_tol = _ROUGH
+    else:
+        first = monitor.report(*start, 0)
+        count = _FIRST * problem.rank
+        features = np.union1d(np.flatnonzero(start[0]), _largest(first.prices, count))
+        targets = np.union1d(np.flatnonzero(start[1]), _largest(first.constraints, count))
+        if first.gap < _WARM:
+            warm = (start[0][features], start[1][targets], first.gap)
+        master_tol = monitor.tol if first.gap < _CLOSE else _ROUGH
     gap = 1.0
     steps = 0
-    master_tol = _ROUGH
     passes = 1
-    warm = None
     while passes <= max_passes and not monitor.done:
         monitor.tick()
         master = _part(problem, features, targets).problem

@@ -1,0 +1,380 @@
+r"""Programs over arms that are looked at block by block: the regret, horizon and G-optimal programs without bounds.
+
+`StreamedProgram` is the program as users see it; its arrays are made only if somebody asks for them. `StreamedProblem` is
+what the active-set method sees: a part of the program as canonical arrays, and a pricing pass over all arms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+
+from allocopt.arms import ArmStore
+from allocopt.canonical import Bounds, Canonical, Frame, evaluate, frame
+from allocopt.errors import SolverFailed
+from allocopt.pricing import Gaps, PriceTask, SurveyReport, SurveyTask, merge_prices, merge_surveys
+from allocopt.program import AllocationProgram, Origin
+from allocopt.quotient import QuotientMap
+from allocopt.reduction import divide_out, free_pivots, spanning_coordinates
+from allocopt.scaling import equilibrated
+from allocopt.solution import Solution, Status
+from allocopt.tolerances import BINDING, DATA
+from allocopt.validation import Array, IntArray
+
+__all__ = ["StreamedBounds", "StreamedProblem", "StreamedProgram", "StreamedSolution", "store_rank", "survey"]
+
+_SAMPLE = 64  # times d arms are looked at to find the rank and the scales
+_KEEP = 40  # times d arms of the largest means are remembered, and as many violators of each pass
+
+
+def survey(store: ArmStore, theta: Array | None, gaps: Array | None, tie_tolerance: float = 0.0) -> SurveyReport:
+    """One look at all arms: sizes, bad entries, the arms of the largest means or smallest gaps."""
+    keep = _KEEP * store.shape[1]
+    task = SurveyTask(theta, keep, tie_tolerance)
+    return merge_surveys(list(store.scan(task, () if gaps is None else (gaps,))), keep)
+
+
+def store_rank(store: ArmStore) -> int:
+    """The dimension of the span of all arms."""
+    k, d = store.shape
+    few = store.rows(np.arange(0, k, max(1, k // (_SAMPLE * d))))
+    found = spanning_coordinates(few)
+    return len(found if len(found) == d else spanning_coordinates(_spanning_rows(store, few[:0], [])[1]))
+
+
+class StreamedProgram(AllocationProgram):
+    """An `AllocationProgram` over a store of arms: costs Δ, one target per suboptimal arm with radius Δ²·scale."""
+
+    store: ArmStore
+    scale: float
+    seen: SurveyReport
+    gap_rule: Gaps
+    given: Array | None
+    free_arms: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        store: ArmStore,
+        seen: SurveyReport,
+        rule: Gaps,
+        given: Array | None,
+        free: IntArray,
+        scale: float,
+        origin: Origin,
+    ) -> StreamedProgram:
+        """From a store, its survey and the rule for its gaps."""
+        self = object.__new__(cls)
+        self.__dict__.update(
+            store=store, seen=seen, gap_rule=rule, given=given, free_arms=free, scale=scale, origin=origin
+        )
+        return self
+
+    @property
+    def n_arms(self) -> int:
+        """k, the number of arms."""
+        return self.store.shape[0]
+
+    @property
+    def n_targets(self) -> int:
+        """m, the number of constraints."""
+        return self.n_arms - len(self.free_arms)
+
+    @property
+    def dim(self) -> int:
+        """d, the number of columns."""
+        return self.store.shape[1]
+
+    @property
+    def free(self) -> IntArray:
+        """The arms that cost nothing."""
+        return self.free_arms
+
+    @cached_property
+    def features(self) -> Array:
+        """All arms in memory."""
+        return self.store.array()
+
+    @cached_property
+    def costs(self) -> Array:
+        """The gaps (ones for G-optimal designs)."""
+        if self.origin.bandit is not None:
+            return self.origin.bandit.gaps
+        return np.ones(self.n_arms) if self.given is None else self.given
+
+    @cached_property
+    def target_arms(self) -> IntArray:
+        """The arms with a positive gap."""
+        return np.setdiff1d(np.arange(self.n_arms), self.free_arms, assume_unique=True)
+
+    @cached_property
+    def targets(self) -> Array:
+        """The rows of these arms."""
+        return self.features[self.target_arms]
+
+    @cached_property
+    def radii(self) -> Array:
+        """Δ²·scale."""
+        result: Array = self.costs[self.target_arms] ** 2 * self.scale
+        return result
+
+    @property
+    def lower(self) -> Array:
+        """Zeros."""
+        return np.broadcast_to(0.0, self.n_arms)
+
+    @property
+    def upper(self) -> Array:
+        """Infinite."""
+        return np.broadcast_to(np.inf, self.n_arms)
+
+    def gaps_of(self, indices: IntArray, rows: Array) -> Array:
+        """Accurate gaps of some arms, whose rows are at hand."""
+        return self.gap_rule.careful(rows, None if self.given is None else self.given[indices])
+
+    def __repr__(self) -> str:
+        return f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}, streamed)"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedBounds(Bounds):
+    """Bounds for all arms; the arrays are for the arms in ``pool``, and everything else is zero."""
+
+    pool: IntArray
+    binding: IntArray
+    """Arms whose constraint is tight."""
+    alive: int
+    """Arms that may still matter, as far as is proven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What a pricing pass over all arms found."""
+
+    bounds: StreamedBounds
+    features: IntArray
+    """Arms outside the pool of the largest prices, with a price above all in the pool; largest first."""
+    targets: IntArray
+    """Arms outside the pool whose constraints are violated most."""
+    complete: bool
+    """Whether every arm was looked at, those screened out included."""
+
+
+class StreamedSolution(Solution):
+    """A `Solution` that is kept as the few arms that matter; vectors over all arms are made when somebody asks for them."""
+
+    kept: StreamedBounds
+    pool_costs: Array
+
+    @classmethod
+    def of(
+        cls, program: StreamedProgram, problem: StreamedProblem, bounds: StreamedBounds, status: Status, tol: float,
+        stats: dict[str, Any],
+    ) -> StreamedSolution:  # fmt: skip
+        """From certified bounds."""
+        self = object.__new__(cls)
+        pool = bounds.pool
+        costs = program.gaps_of(pool, program.store.rows(pool)) if len(pool) else np.zeros(0)
+        self.__dict__.update(
+            program=program, kept=bounds, pool_costs=costs, lower=bounds.lower, upper=bounds.upper, status=status,
+            method="active-set", tol=tol, binding=bounds.binding,
+            coordinates=tuple(int(c) for c in problem.coordinates), stats=MappingProxyType(stats),
+        )  # fmt: skip
+        return self
+
+    @cached_property
+    def allocation(self) -> Array:
+        """α, one entry per arm; inf on free arms."""
+        full = np.zeros(self.program.n_arms)
+        full[self.kept.pool] = self.kept.alpha / self.pool_costs
+        full[self.program.free] = np.inf
+        full.flags.writeable = False
+        return full
+
+    @cached_property
+    def multipliers(self) -> Array:
+        """λ, one entry per arm."""
+        full = np.zeros(self.program.n_arms)
+        full[self.kept.pool] = self.kept.multipliers
+        full.flags.writeable = False
+        return full
+
+    @property
+    def support(self) -> IntArray:
+        """Arms that are played finitely often."""
+        return self.kept.pool[self.kept.alpha > 0]
+
+    @property
+    def optimal_arms(self) -> IntArray:
+        """Arms that cost nothing."""
+        return self.program.free
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with everything worked out, as an ordinary solution."""
+        return Solution(
+            self.program, self.allocation.copy(), self.multipliers.copy(), self.lower, self.upper, self.status,
+            self.method, self.tol, self.binding, self.coordinates, dict(self.stats),
+        ).__reduce__()  # fmt: skip
+
+
+class StreamedProblem:
+    """A streamed program in canonical form, seen part by part."""
+
+    def __init__(self, program: StreamedProgram) -> None:
+        self.program = program
+        self.store = program.store
+        self.n_arms = program.n_arms
+        free = program.free_arms
+        pivot_rows = self.store.rows(free)
+        pivots, columns = free_pivots(pivot_rows) if len(free) else ([], [])
+        self.pivot_arms = free[pivots]
+        pivot_rows = pivot_rows[pivots].reshape(len(pivots), program.dim)
+        self.kept_columns = np.setdiff1d(np.arange(program.dim), columns)
+        step = max(1, self.n_arms // (_SAMPLE * program.dim))
+        self.sample = np.arange(0, self.n_arms, step)
+        rows = divide_out(self.store.rows(self.sample), pivot_rows, columns)
+        local = spanning_coordinates(rows) if rows.shape[1] else ()
+        if len(local) < rows.shape[1]:  # the sample may be poor: ask all arms
+            local = self._all_coordinates(pivot_rows, columns)
+        self.rank = len(local)
+        self.coordinates = self.kept_columns[list(local)]
+        largest = np.abs(rows[:, list(local)]).max(axis=0, initial=0.0)
+        scale = 1.0 / np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1])
+        self.quotient = QuotientMap(pivot_rows, tuple(columns), np.array(local, dtype=np.int64), scale)
+        self.mask: Any = None
+        self.screening: tuple[float, float, float, Array] | None = None
+
+    def _all_coordinates(self, pivot_rows: Array, columns: list[int]) -> tuple[int, ...]:
+        """Coordinates that determine the others on the span of all arms."""
+        rows = _spanning_rows(self.store, pivot_rows, columns)[1]
+        return spanning_coordinates(rows) if rows.any() else ()
+
+    def spanning_arms(self) -> IntArray:
+        """Some arms that span as much as all of them, found by looking at all."""
+        quotient = self.quotient
+        return self.playable(_spanning_rows(self.store, quotient.pivot_rows, list(quotient.pivot_columns))[0])
+
+    def first_pool(self) -> IntArray:
+        """A sample of all arms, and those of the smallest gaps."""
+        few = self.sample[:: max(1, len(self.sample) // (_KEEP * self.rank))]
+        return self.playable(np.union1d(few, self.program.seen.top[: _KEEP * self.rank // 2]))
+
+    def playable(self, indices: IntArray) -> IntArray:
+        """Those of some arms that cost something and are not multiples of free ones."""
+        indices = np.setdiff1d(indices, self.program.free_arms)
+        return indices[self.quotient(self.store.rows(indices)).any(axis=1)]
+
+    def part(self, pool: IntArray) -> Canonical:
+        """The canonical problem of some arms, in both roles."""
+        rows = self.store.rows(pool)
+        gaps = self.program.gaps_of(pool, rows)
+        image = self.quotient(rows)
+        ratios = 1.0 / np.sqrt(gaps * self.program.scale)
+        features = image / np.sqrt(gaps)[:, None]
+        return Canonical(features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios)
+
+    def price(self, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array, last: bool = False) -> Pass:
+        """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most.
+
+        Arms that were screened out are skipped, unless this must be the ``last`` word.
+        """
+        own = evaluate(part, alpha, multipliers)
+        seen = frame(part, alpha, multipliers)
+        if seen is None or not np.isfinite(own.upper):
+            raise SolverFailed("the information matrix is numerically singular")
+        program, rule = self.program, self.program.gap_rule
+        image, rough = self.quotient.rough(seen.basis, program.seen.longest)
+        if rule.theta is not None:
+            image = np.column_stack([image, rule.theta])
+        # own.prices are scaled to the dual of the pool; the frame's belong to λ that sums to 1
+        prices = ((part.features @ seen.basis) ** 2) @ seen.spectrum
+        task = PriceTask(
+            self.quotient, seen, rule, program.scale, image, rough, program.seen.longest, program.free_arms,
+            float(own.constraints.max()), float(prices.max()), _KEEP * self.rank, self._screen(seen),
+        )  # fmt: skip
+        aligned = [] if program.given is None else [program.given]
+        complete = last or self.mask is None or 2 * int(self.mask.sum()) > self.n_arms
+        if not complete:
+            aligned.append(self.mask)
+        found = merge_prices(list(self.store.scan(task, aligned)), task.keep)
+        self.mask = found.mask
+        cost = float(alpha.sum())
+        worst = max(own.upper / (cost * (1.0 + DATA)), found.constraint)
+        top = max(seen.slope(self.rank) * (1.0 - DATA) / max(own.lower, 1e-300), found.price)
+        lower = seen.slope(self.rank) / top * (1.0 - DATA)
+        total = max(float(multipliers.sum()), 1e-300)
+        binding = np.union1d(
+            pool[(own.constraints >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
+            found.targets[found.constraints >= (1.0 - BINDING) * worst],
+        )
+        bounds = StreamedBounds(
+            cost * worst * (1.0 + DATA), lower, alpha * worst, multipliers * (seen.strength**2 / top / total),
+            own.constraints, prices / top, max(seen.drift, seen.dual_drift) + 2.0 * DATA, pool, binding, found.alive,
+        )  # fmt: skip
+        self._remember(bounds, seen, part, alpha, top)
+        outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]
+        return Pass(bounds, outside[0], outside[1], complete)
+
+    # Screening. Take the basis in which M(α) = I, λ that sums to 1, P = Σ λ_j b_j b_jᵀ, and τ the largest price. Let c be
+    # the value, L <= c <= U, and M* the matrix of an optimal allocation. Then tr(P M*) <= τ c <= τ U, because every arm's
+    # price is at most τ, and tr(P M*^-1) <= 1, because its constraints hold. With s = √(τU), N = M*/s: tr P(N + N^-1 − 2I)
+    # <= 2 (s − tr P) =: η, so with π the least eigenvalue of P all eigenvalues of N lie in [1/κ, κ], κ + 1/κ = 2 + η/π.
+    # Hence g_j(α*) <= κ/s g_j(α): a constraint for which that is below 1 binds at no optimum.
+    # An arm with Σα |a_i|² < 1 lies inside the convex hull of the arms ±a that α plays (Cauchy and Schwarz on
+    # a_i = Σ_l α_l ⟨a_l, a_i⟩ a_l), so its price is below 1 at every dual optimum: it is played at none.
+
+    def _remember(self, bounds: StreamedBounds, seen: Frame, part: Canonical, alpha: Array, top: float) -> None:
+        """Keep what screening in the next pass takes, if it is sharper than what there is."""
+        scale = float(np.sqrt(top * bounds.upper))
+        spread = 2.0 * max(scale - seen.strength, 0.0) / max(float(seen.spectrum.min()), 1e-300)
+        kappa = float(1.0 + 0.5 * spread + np.sqrt(0.25 * spread * spread + spread))
+        if self.screening is None or kappa < self.screening[0]:
+            used = alpha > 0
+            root = part.features[used] * np.sqrt(alpha[used])[:, None]
+            self.screening = kappa, scale, float(alpha.sum()), root
+
+    def _screen(self, seen: Frame) -> tuple[float, float] | None:
+        """The factors of `PriceTask.screen` for another frame: if M_old >= ω M_new then |a|²_old <= |a|²_new/ω."""
+        if self.screening is None:
+            return None
+        kappa, scale, cost, root = self.screening
+        images = root @ seen.basis
+        least = float(np.linalg.eigvalsh(images.T @ images)[0]) * (1.0 - 1e-9)
+        if least <= 0:
+            return None
+        return kappa / scale / least * (1.0 + 1e-9), cost / least * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class _SpanTask:
+    """Arms of a block that span it in the quotient, and their rows there."""
+
+    pivot_rows: Array
+    pivot_columns: tuple[int, ...]
+
+    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array]:
+        """At most as many as there are coordinates."""
+        rows = divide_out(block, self.pivot_rows, list(self.pivot_columns))
+        chosen = _pivots(rows)
+        return chosen + start, rows[chosen]
+
+
+def _pivots(rows: Array) -> IntArray:
+    """Rows that span all of them, by pivoted QR of equilibrated rows."""
+    if not rows.any():
+        return np.zeros(0, dtype=np.int64)
+    order = sla.qr(equilibrated(rows)[0].T, mode="r", pivoting=True, check_finite=False)[-1]
+    return np.sort(order[: rows.shape[1]]).astype(np.int64)
+
+
+def _spanning_rows(store: ArmStore, pivot_rows: Array, pivot_columns: list[int]) -> tuple[IntArray, Array]:
+    """Arms that span all of them in the quotient, and their rows there."""
+    found = list(store.scan(_SpanTask(pivot_rows, tuple(pivot_columns))))
+    indices, rows = np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+    chosen = _pivots(rows)
+    return indices[chosen], rows[chosen]
