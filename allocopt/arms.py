@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -28,7 +29,10 @@ _MANY = 20_000  # arms that such a set has at least: a few arms of very many coo
 _BLOCK_ENTRIES = 160_000  # of a block: it and its image fit into a core's cache, and numpy's overhead stays small
 
 Task = Callable[..., Any]
-"""Called with the index of a block's first row, the block as float64, and the block's part of each aligned array."""
+"""Called with the index of a block's first row, the block as float64, and the block's part of each aligned array.
+
+The block is valid during the call only; the next one may be written over it.
+"""
 
 
 class ArmStore(Protocol):
@@ -53,8 +57,34 @@ def block_rows(columns: int) -> int:
     return int(2 ** max(8, np.log2(_BLOCK_ENTRIES / columns).round()))
 
 
+class _Scratch(threading.local):
+    """Memory of a thread that is used for one block after another.
+
+    Workers of a cluster ask malloc to hand freed memory back at once; fresh memory for every block then costs as much as
+    the arithmetic.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+
+_scratch = _Scratch()
+
+
+def scratch(name: str, rows: int, columns: int) -> Array:
+    """A matrix of this thread with arbitrary content; whoever asks for the same name next gets the same memory."""
+    have = _scratch.arrays.get(name)
+    if have is None or have.size < rows * columns:
+        have = _scratch.arrays[name] = np.empty(rows * columns)
+    return have[: rows * columns].reshape(rows, columns)
+
+
 def _scan_rows(task: Task, offset: int, rows: Any, aligned: Sequence[Any], start: int, stop: int) -> Any:
-    block = np.asarray(rows[start:stop], dtype=np.float64)
+    block = np.asarray(rows[start:stop])
+    if block.dtype != np.float64:
+        converted = scratch("block", *block.shape)
+        converted[...] = block
+        block = converted
     return task(offset + start, block, *(x[start:stop] for x in aligned))
 
 
@@ -163,9 +193,13 @@ class DaskArms:
         tasks = [call(*arguments) for arguments in calls]
         client = _client()
         if client is None:
-            yield from dask.compute(*tasks, scheduler="threads")
+            with single_threaded():  # around all threads: limits that overlap would not find back to where they began
+                found = dask.compute(*tasks, scheduler="threads")
+            yield from found
             return
-        futures = client.compute(tasks, retries=3)
+        # Gaps and masks travel with the tasks: what was scattered instead would be lost with the worker that holds it.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            futures = client.compute(tasks, retries=3)
         for future in futures:
             yield future.result()
 
@@ -211,18 +245,21 @@ def _scan_chunk(rows: Any, task: Task, offset: int, aligned: Sequence[Any], step
 def open_store(arms: Any) -> ArmStore | None:
     """A store for arms that are large or live elsewhere; None for all others, which are simply arrays.
 
-    float32 values are taken as exact: every block becomes float64 when it is looked at.
+    float32 values are taken as exact: every block becomes float64 when it is looked at. Other numbers (whole ones, half
+    precision) become float64 once, in a copy.
     """
     if type(arms).__module__.partition(".")[0] == "dask" and hasattr(arms, "to_delayed") and hasattr(arms, "chunks"):
         return DaskArms(arms)
     if isinstance(arms, DaskArms):
         return arms
-    if not isinstance(arms, np.ndarray) or arms.ndim != 2 or arms.dtype not in (np.float32, np.float64):
+    if not isinstance(arms, np.ndarray) or arms.ndim != 2 or arms.dtype.kind not in "fiub" or arms.dtype.itemsize > 8:
         return None
-    if arms.size < LARGE or len(arms) < _MANY or arms.dtype.byteorder not in "=|":
+    if arms.size < LARGE or len(arms) < _MANY:
         return None
     view = arms.view(np.ndarray)
-    view.flags.writeable = False
+    if arms.dtype.newbyteorder("=") not in (np.float32, np.float64):
+        view = view.astype(np.float64)
+    view.flags.writeable = False  # of the view: the user's own array stays as it is
     return ListedArms(view)
 
 
@@ -234,10 +271,11 @@ def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
     da = _dask("dask.array")
     source = Path(path).resolve()
     try:
-        mapped = np.load(source, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InvalidFile(f"{source}: cannot be mapped as a NumPy file of numbers: {error}") from None
-    if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
+        mapped = np.lib.format.open_memmap(source, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InvalidFile(f"{source}: cannot be mapped as a NumPy file of numbers: {reason}") from None
+    if mapped.ndim != 2 or mapped.dtype.kind not in "fiub" or not mapped.size:
         raise InvalidFile(f"{source}: expected a matrix of numbers, got shape {mapped.shape} of type {mapped.dtype}")
     k, d = mapped.shape
     step = block_rows(d)
@@ -251,4 +289,4 @@ def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
 
 def _mapped_rows(path: str, rows: int, block_info: Any = None) -> Any:
     start = block_info[None]["chunk-location"][0] * rows
-    return np.load(path, mmap_mode="r", allow_pickle=False)[start : start + rows]
+    return np.lib.format.open_memmap(path, mode="r")[start : start + rows]

@@ -149,14 +149,24 @@ class Frame:
     dual_drift: float
     """Relative rounding error of the dual's numbers."""
 
-    def slope(self, rank: int) -> float:
+    @property
+    def slope(self) -> float:
         """The dual bound of λ for prices of at most 1, with its rounding taken off."""
-        return self.strength**2 * (1.0 - min(2.0 * self.dual_drift, 1.0)) - self.known * (1.0 + 4 * EPS * rank)
+        exact = self.strength**2 * (1.0 - min(2.0 * self.dual_drift, 1.0))
+        return exact - self.known * (1.0 + 4 * EPS * len(self.spectrum))
 
     def padded_prices(self, prices: Array, norm2: Array, errors: Array) -> Array:
         """Prices that are surely not too small; ``errors`` are the relative errors of the rows."""
-        spectral = 4.0 * EPS * len(self.spectrum) * float(self.spectrum.max(initial=0.0))  # of the diagonalisation
-        return prices * (1.0 + np.minimum(2.0 * errors + self.dual_drift, 1e3)) + spectral * norm2
+        padded: Array = prices * (1.0 + np.minimum(2.0 * errors + self.dual_drift, 1e3))
+        padded += self.summation_error(prices, norm2)
+        return padded
+
+    def summation_error(self, prices: Array, norm2: Array) -> Array:
+        """What rounding does to Σ_c spectrum_c a_c²: each a_c has an error of some eps |a| (Cauchy and Schwarz)."""
+        unit = 8.0 * EPS * len(self.spectrum)
+        most = norm2 * float(self.spectrum.max(initial=0.0))
+        result: Array = unit * np.sqrt(prices * most) + unit * unit * most
+        return result
 
     def padded_constraints(self, g: Array, errors: Array) -> Array:
         """g that are surely not too small."""
@@ -200,9 +210,14 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
             return None
         error = conversion_error(rows, basis, g)
         dual_drift = 2.0 * float((lam * g) @ error) / max(strength, 1e-300) + 2.0 * drift
-        spectrum, axes = np.linalg.eigh((images * lam[:, None]).T @ images)
-        spectrum = np.maximum(spectrum, 0.0)
-        basis = basis @ axes
+        # by singular values of the rows √λ_j b_j: squares of small ones would drown in the rounding of large ones
+        rows = images * np.sqrt(lam)[:, None]
+        if len(rows) > 4 * r:
+            rows = np.asarray(np.linalg.qr(rows, mode="r"))
+        values, axes = np.linalg.svd(rows, full_matrices=True)[1:]
+        spectrum = np.zeros(r)
+        spectrum[: len(values)] = values * values
+        basis = basis @ axes.T
         white_base = problem.base @ basis
         known = float(np.sum(_squared_lengths(white_base.T) * spectrum))
     return Frame(basis, spectrum, strength, known, drift, dual_drift)
@@ -237,7 +252,7 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
         lower = 0.0
         if total > 0:
             padded = seen.padded_prices(prices, norm2, feature_error)
-            q, lower = best_scale(seen.slope(problem.rank), padded, problem.upper)
+            q, lower = best_scale(seen.slope, padded, problem.upper)
             # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable).
             lam = lam / total * q * seen.strength**2
             prices = prices * q

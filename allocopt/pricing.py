@@ -8,20 +8,32 @@ matter are then computed as carefully as those of small problems (double-double 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocopt import precise
+from allocopt.arms import scratch
 from allocopt.canonical import Frame, conversion_error
 from allocopt.quotient import QuotientMap
 from allocopt.tolerances import EPS
 from allocopt.validation import Array, IntArray
 
-__all__ = ["Gaps", "PriceReport", "PriceTask", "SurveyReport", "SurveyTask", "merge_prices", "merge_surveys"]
+__all__ = [
+    "ContenderTask",
+    "Gaps",
+    "PriceReport",
+    "PriceTask",
+    "SurveyReport",
+    "SurveyTask",
+    "merge_prices",
+    "merge_surveys",
+]
 
 _ACCURATE = 1e-11  # relative error up to which a row that matters is taken as it is
+_VIOLATION = 1e-12  # relative, below which an arm outside the pool that is above all inside is so by rounding
+_WIDER = 4.0  # times the longest arm of a block is how long it takes the best arm to be at most, at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +47,18 @@ class SurveyReport:
     top: IntArray
     """Arms of the largest means (or smallest gaps), for first guesses."""
     top_means: Array
-    contenders: IntArray
-    """Arms that may tie for the best mean."""
-    floor: float
-    """What the best mean surely reaches."""
-    bad: tuple[int, int] | None
+    bad: tuple[int, int] | None = None
     """Where the first entry is that is not finite."""
+    contenders: IntArray = field(default_factory=lambda: _NONE)
+    """Arms that may tie for the best mean."""
+    floor: float = -np.inf
+    """What the best mean surely reaches."""
+    reach: float = -np.inf
+    """What no mean surpasses, the tolerance for ties of its own arm included."""
+    near: float = 0.0
+    """The longest that an arm of the best mean can be."""
+    complete: bool = True
+    """Whether no contender is missing; one can be where a block's arms are much shorter than the best arm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,37 +73,69 @@ class SurveyTask:
         """Look at a block."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(np.maximum(block.max(), -block.min()))  # nan wins
-            longest = float(np.sqrt(np.einsum("ij,ij->i", block, block).max()))
+            lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
+            longest = float(lengths.max())
         if not np.isfinite(largest):
             row, column = (int(i) for i in np.argwhere(~np.isfinite(block))[0])
-            return SurveyReport(largest, longest, _NONE, _EMPTY, _NONE, -np.inf, (start + row, column))
+            return SurveyReport(largest, longest, _NONE, _EMPTY, (start + row, column))
+        if not np.isfinite(longest):  # far out of range, which the caller refuses
+            return SurveyReport(largest, longest, _NONE, _EMPTY)
         if self.theta is None:
             if gaps is None:
-                return SurveyReport(largest, longest, _NONE, _EMPTY, _NONE, -np.inf, None)
+                return SurveyReport(largest, longest, _NONE, _EMPTY)
             top = _largest(-gaps, self.keep)
-            return SurveyReport(largest, longest, top + start, -gaps[top], _NONE, -np.inf, None)
+            return SurveyReport(largest, longest, top + start, -gaps[top])
         means = block @ self.theta
-        # Σ|x_i θ_i| <= |x||θ|: what rounding and the tolerance for ties may hide
-        hidden = ((len(self.theta) + 2) * EPS + 2.0 * self.tie_tolerance) * longest * float(np.linalg.norm(self.theta))
-        floor = float(means.max()) - hidden
         top = _largest(means, self.keep)
-        contenders = np.flatnonzero(means >= floor - hidden)
-        return SurveyReport(largest, longest, top + start, means[top], contenders + start, floor, None)
+        rounding, tie = _doubts(self.theta, self.tie_tolerance)
+        doubt = rounding * lengths
+        floor = float((means - doubt).max())
+        near = float(lengths[means + doubt >= floor].max())
+        most = means + doubt + tie * lengths
+        contenders = np.flatnonzero(most >= floor - _WIDER * tie * longest)
+        return SurveyReport(
+            largest, longest, top + start, means[top], None, contenders + start, floor, float(most.max()), near
+        )
 
 
-def merge_surveys(reports: Sequence[SurveyReport], keep: int) -> SurveyReport:
-    """The survey of all blocks together; contenders still include those of blocks whose best is far from the best."""
+def _doubts(theta: Array, tie_tolerance: float) -> tuple[float, float]:
+    """What rounding and the tolerance for ties can hide of a mean, per unit of the arm's length: Σ|x_i θ_i| <= |x||θ|."""
+    size = float(np.linalg.norm(theta))
+    return (len(theta) + 2) * EPS * size, tie_tolerance * size
+
+
+@dataclass(frozen=True, eq=False)
+class ContenderTask:
+    """All arms that may tie for the best mean, once it is known what that mean reaches and how long its arm can be."""
+
+    theta: Array
+    tie_tolerance: float
+    floor: float
+    near: float
+
+    def __call__(self, start: int, block: Array) -> IntArray:
+        """Their indices."""
+        rounding, tie = _doubts(self.theta, self.tie_tolerance)
+        most = block @ self.theta + (rounding + tie) * np.sqrt(np.einsum("ij,ij->i", block, block))
+        return np.flatnonzero(most >= self.floor - tie * self.near) + start
+
+
+def merge_surveys(reports: Sequence[SurveyReport], keep: int, tie: float = 0.0) -> SurveyReport:
+    """The survey of all blocks together; ``tie`` is what the tolerance for ties amounts to per unit of an arm's length."""
     for report in reports:
         if report.bad is not None:
             return report
     top = np.concatenate([r.top for r in reports])
     means = np.concatenate([r.top_means for r in reports])
     order = np.argsort(-means, kind="stable")[:keep]
-    best = max(r.floor for r in reports)
-    longest = max(r.longest for r in reports)
-    close = [r.contenders for r in reports if len(r.top_means) and float(r.top_means.max()) >= best]
-    contenders = np.concatenate(close) if close else _NONE
-    return SurveyReport(max(r.largest for r in reports), longest, top[order], means[order], contenders, best, None)
+    floor = max(r.floor for r in reports)
+    near = max(r.near for r in reports if r.reach >= floor)
+    close = [r for r in reports if r.reach + tie * near >= floor]
+    return SurveyReport(
+        max(r.largest for r in reports), max(r.longest for r in reports), top[order], means[order], None,
+        np.concatenate([r.contenders for r in close]), floor, max(r.reach for r in reports), near,
+        all(near <= _WIDER * r.longest for r in close),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +224,7 @@ class PriceTask:
 
     def _price(self, block: Array, given: Array | None, free: IntArray) -> PriceReport:
         theta, rough = self.gaps.theta, self.rough
-        squares = block @ self.image
+        squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
         hidden = 0.0
         if theta is None:
             gaps = np.ones(len(block)) if given is None else given.copy()
@@ -189,10 +239,11 @@ class PriceTask:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # what the arm can be at most, given the rounding of this cheap look at it
             sure = np.maximum(gaps - hidden, 0.0)
-            most = (np.sqrt(norm2) + rough) ** 2
+            lengths = np.sqrt(norm2)
+            most = (lengths + rough) ** 2
             top_constraint = most / (sure * sure * self.scale)
-            growth = most / norm2 * (gaps / sure)
-            top_price = prices / gaps * growth + self._spectral * most / sure
+            dearest = (np.sqrt(prices) + np.sqrt(self._steepest) * (rough + self._summation * lengths)) ** 2
+            top_price = dearest / sure
         top_constraint[free] = top_price[free] = 0.0
         # written so that nan, where nothing is known, counts as relevant
         relevant = np.flatnonzero(~((top_constraint <= self.inside_constraint) & (top_price <= self.inside_price)))
@@ -206,8 +257,12 @@ class PriceTask:
         return self._careful(block, given, gaps, norm2, prices, relevant, rough, hidden, alive, mask)
 
     @property
-    def _spectral(self) -> float:
-        return 4.0 * EPS * len(self.frame.spectrum) * float(self.frame.spectrum.max(initial=0.0))
+    def _steepest(self) -> float:
+        return float(self.frame.spectrum.max(initial=0.0))
+
+    @property
+    def _summation(self) -> float:
+        return 8.0 * EPS * len(self.frame.spectrum)  # as in `Frame.summation_error`
 
     def _careful(
         self, block: Array, given: Array | None, gaps: Array, norm2: Array, prices: Array, relevant: IntArray,
@@ -232,10 +287,12 @@ class PriceTask:
             g = np.where(norm2 > 0, norm2 / (delta * delta * self.scale), 0.0)
             a2 = np.where(norm2 > 0, norm2 / delta, 0.0)
             p = np.where(norm2 > 0, prices / delta, 0.0)
+            # √p is a norm of the image too, but one in which an error of it can weigh more than the image itself does
+            weight = np.sqrt(self._steepest * norm2 / np.maximum(prices, 1e-300))
         g_padded = np.where(norm2 > 0, self.frame.padded_constraints(g, errors), 0.0)
-        p_padded = np.where(norm2 > 0, self.frame.padded_prices(p, a2, errors), 0.0)
-        targets = _above(g, self.inside_constraint, self.keep)
-        features = _above(p, self.inside_price, self.keep)
+        p_padded = np.where(norm2 > 0, self.frame.padded_prices(p, a2, errors * weight), 0.0)
+        targets = _above(g, self.inside_constraint * (1.0 + _VIOLATION), self.keep)
+        features = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
         return PriceReport(
             float(g_padded.max(initial=0.0)), float(p_padded.max(initial=0.0)), relevant[targets], g[targets],
             relevant[features], p[features], alive, mask,

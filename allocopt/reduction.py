@@ -18,10 +18,10 @@ from allocopt.canonical import Canonical, whitener
 from allocopt.errors import Infeasible
 from allocopt.program import AllocationProgram
 from allocopt.scaling import equilibrated
-from allocopt.tolerances import CANCELLATION, RANK, ZERO_ROW
+from allocopt.tolerances import CANCELLATION, EPS, RANK, ZERO_ROW
 from allocopt.validation import Array, IntArray
 
-__all__ = ["Quotient", "Reduction", "reduce", "spanning_coordinates"]
+__all__ = ["Quotient", "Reduction", "certainty", "reduce", "spanning_coordinates"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +87,33 @@ class Reduction:
         return result
 
 
-def spanning_coordinates(rows: Array) -> tuple[int, ...]:
+def spanning_coordinates(rows: Array, certainty: Array | None = None) -> tuple[int, ...]:
     """Coordinates that determine all others on the span of ``rows``; as many as the rank.
 
-    Rows and columns are equilibrated (by powers of two), so a tiny arm or a coordinate in other units counts in full.
-    A sample of rows is looked at first: if it spans everything, the others cannot change the answer.
+    Rows and columns are equilibrated (by powers of two), so a tiny arm or a coordinate in other units counts in full, unless
+    its ``certainty`` says that it may be rounding. A sample of rows is looked at first: if it spans everything, the others
+    cannot change the answer.
     """
     k, d = rows.shape
+    weights = np.ones(k) if certainty is None else certainty
     size = 8 * d + 32
     if k > 4 * size:
         sample = np.linspace(0, k - 1, size).astype(np.int64)
-        found = _spanning_coordinates(rows[sample])
+        found = _spanning_coordinates(rows[sample], weights[sample])
         if len(found) == d:
             return found
-    return _spanning_coordinates(rows)
+    return _spanning_coordinates(rows, weights)
 
 
-def _spanning_coordinates(rows: Array) -> tuple[int, ...]:
-    balanced = equilibrated(rows)[0]
+def certainty(rows: Array, quotient: Array) -> Array:
+    """How much a row in the quotient says about rank: less the more of it cancelled, since arms carry rounding themselves."""
+    noise = EPS * np.abs(rows).max(axis=1) / np.maximum(np.abs(quotient).max(axis=1, initial=0.0), 1e-300)
+    result: Array = np.minimum(1.0, RANK / np.maximum(64.0 * noise, 1e-300))
+    return result
+
+
+def _spanning_coordinates(rows: Array, weights: Array) -> tuple[int, ...]:
+    balanced = equilibrated(rows)[0] * weights[:, None]
     if len(balanced) > 4 * balanced.shape[1]:
         balanced = np.asarray(np.linalg.qr(balanced, mode="r"))
     if not balanced.any():
@@ -185,7 +194,10 @@ def reduce(program: AllocationProgram) -> Reduction:
     asked = np.flatnonzero(targets.any(axis=1))
 
     informative = np.union1d(known, variables) if len(known) else variables
-    local = spanning_coordinates(features[informative]) if len(informative) else ()
+    local: tuple[int, ...] = ()
+    if len(informative):
+        rows = features[informative]
+        local = spanning_coordinates(rows, certainty(program.features[informative], rows))
     _check_span(program, features[informative], targets[asked], asked, local)
     coordinates = np.array(local, dtype=np.int64)
     unit = np.sqrt(program.costs[variables])

@@ -6,7 +6,7 @@ what the active-set method sees: a part of the program as canonical arrays, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ import scipy.linalg as sla
 from allocopt.arms import ArmStore
 from allocopt.canonical import Bounds, Canonical, Frame, evaluate, frame
 from allocopt.errors import SolverFailed
-from allocopt.pricing import Gaps, PriceTask, SurveyReport, SurveyTask, merge_prices, merge_surveys
+from allocopt.pricing import ContenderTask, Gaps, PriceTask, SurveyReport, SurveyTask, merge_prices, merge_surveys
 from allocopt.program import AllocationProgram, Origin
 from allocopt.quotient import QuotientMap
 from allocopt.reduction import divide_out, free_pivots, spanning_coordinates
@@ -36,7 +36,14 @@ def survey(store: ArmStore, theta: Array | None, gaps: Array | None, tie_toleran
     """One look at all arms: sizes, bad entries, the arms of the largest means or smallest gaps."""
     keep = _KEEP * store.shape[1]
     task = SurveyTask(theta, keep, tie_tolerance)
-    return merge_surveys(list(store.scan(task, () if gaps is None else (gaps,))), keep)
+    reports = list(store.scan(task, () if gaps is None else (gaps,)))
+    if theta is None:
+        return merge_surveys(reports, keep)
+    seen = merge_surveys(reports, keep, tie_tolerance * float(np.linalg.norm(theta)))
+    if seen.complete:
+        return seen
+    again = ContenderTask(theta, tie_tolerance, seen.floor, seen.near)
+    return replace(seen, contenders=np.concatenate(list(store.scan(again))))
 
 
 def store_rank(store: ArmStore) -> int:
@@ -305,8 +312,8 @@ class StreamedProblem:
         self.mask = found.mask
         cost = float(alpha.sum())
         worst = max(own.upper / (cost * (1.0 + DATA)), found.constraint)
-        top = max(seen.slope(self.rank) * (1.0 - DATA) / max(own.lower, 1e-300), found.price)
-        lower = seen.slope(self.rank) / top * (1.0 - DATA)
+        top = max(seen.slope * (1.0 - DATA) / max(own.lower, 1e-300), found.price)
+        lower = seen.slope / top * (1.0 - DATA)
         total = max(float(multipliers.sum()), 1e-300)
         binding = np.union1d(
             pool[(own.constraints >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],

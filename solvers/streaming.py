@@ -13,7 +13,7 @@ import numpy as np
 
 from allocopt.canonical import Canonical, tidy
 from allocopt.errors import SolverFailed
-from allocopt.progress import Monitor
+from allocopt.progress import Monitor, OutOfTime
 from allocopt.solvers import active_set
 from allocopt.validation import Array, IntArray, whole_number
 
@@ -56,11 +56,17 @@ def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict
     steps = passes = 0
     spanning = False
     while passes < max_passes and not monitor.done:
-        monitor.tick()
+        if passes:
+            monitor.tick()
         part = problem.part(pool)
         inner = Monitor(part, monitor.method, max(tol, _SHARE * monitor.tol), monitor.seconds_left, None)
+        out_of_time = False
         try:
             steps += int(active_set.generate(part, inner, 200, start)["iterations"])
+        except OutOfTime:
+            if passes or inner.best is None:
+                raise
+            out_of_time = True  # one pass makes a certified answer of what there is
         except SolverFailed:
             if inner.best is None or not np.isfinite(inner.best.upper):
                 if spanning:
@@ -74,18 +80,29 @@ def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict
         best = tidy(part, best, inner.tol)
         found = problem.price(pool, part, best.alpha, best.multipliers)
         passes += 1
-        if found.bounds.gap <= monitor.tol and not found.complete:  # arms that were screened out have the last word too
+        entering = _entering(problem, found)
+        stuck = not len(entering) and tol <= _SHARE * monitor.tol
+        final = found.bounds.gap <= monitor.tol or stuck or passes >= max_passes
+        if final and not found.complete:  # arms that were screened out have the last word too
             found = problem.price(pool, part, best.alpha, best.multipliers, last=True)
             passes += 1
+            entering = _entering(problem, found)
+            stuck = stuck and not len(entering)
         if found.complete:
             monitor.record(found.bounds, passes)
-        count = _ENTER * problem.rank
-        entering = problem.playable(np.union1d(found.features[:count], found.targets[:count]))
-        if not len(entering) and tol <= _SHARE * monitor.tol:
+        if out_of_time:
+            raise OutOfTime
+        if stuck:
             break  # the pool is as good as this arithmetic makes it
         tol = _SHARE * monitor.tol if found.bounds.gap < 0.1 else _ROUGH
         pool, start = _extended(pool, entering, best.alpha, best.multipliers)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool)}
+
+
+def _entering(problem: Streamed, found: Any) -> IntArray:
+    """The arms that a pass found missing in the pool."""
+    count = _ENTER * problem.rank
+    return problem.playable(np.union1d(found.features[:count], found.targets[:count]))
 
 
 def _extended(
