@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test torture lint format bench routing clean
+.PHONY: demo test torture lint format bench routing regret scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -40,6 +40,15 @@ bench: $(STAMP)
 
 routing: $(STAMP)
 	$(BIN)/python benchmarks/routing.py
+
+regret: $(STAMP)
+	$(BIN)/python benchmarks/regret.py
+
+scale: $(STAMP)
+	$(BIN)/python benchmarks/scale.py
+
+story: $(STAMP)
+	$(BIN)/python benchmarks/story.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

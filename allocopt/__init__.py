@@ -6,8 +6,9 @@
 (8.0, 'CERTIFIED')
 """
 
-from allocopt import graphs, programs
+from allocopt import arms, graphs, instances, plots, policies, programs
 from allocopt.allocator import Allocator
+from allocopt.audit import Audit, audit
 from allocopt.bandit import LinearBandit
 from allocopt.batch import BatchSolution, solve_many
 from allocopt.certificate import Enclosure
@@ -24,14 +25,18 @@ from allocopt.errors import (
     MethodUnavailable,
     SolverFailed,
 )
+from allocopt.hardness import Hardness, hardness
 from allocopt.oracle_allocation import OracleAllocation, oracle_allocation
 from allocopt.oracle_spanner import OracleSpanner
 from allocopt.program import AllocationProgram
 from allocopt.progress import Progress
 from allocopt.proof import load_solution
+from allocopt.schedule import Schedule
+from allocopt.simulate import SimulationResult, load_simulation, simulate
 from allocopt.solution import Solution, Status
 from allocopt.solve import optimal_pulls, regret_constant, solve
 from allocopt.spanner import Spanner, barycentric_spanner
+from allocopt.study import StudyResult, StudySpec, study
 
 __version__ = "0.1.0"
 
@@ -39,8 +44,10 @@ __all__ = [
     "AllocationProgram",
     "Allocator",
     "AllocoptError",
+    "Audit",
     "BatchSolution",
     "Enclosure",
+    "Hardness",
     "Infeasible",
     "Interrupted",
     "InvalidFile",
@@ -54,18 +61,31 @@ __all__ = [
     "OracleAllocation",
     "OracleSpanner",
     "Progress",
+    "Schedule",
+    "SimulationResult",
     "Solution",
     "SolverFailed",
     "Spanner",
     "Status",
+    "StudyResult",
+    "StudySpec",
     "__version__",
+    "arms",
+    "audit",
     "barycentric_spanner",
     "graphs",
+    "hardness",
+    "instances",
+    "load_simulation",
     "load_solution",
     "optimal_pulls",
     "oracle_allocation",
+    "plots",
+    "policies",
     "programs",
     "regret_constant",
+    "simulate",
     "solve",
     "solve_many",
+    "study",
 ]

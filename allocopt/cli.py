@@ -7,7 +7,16 @@ import sys
 
 import typer
 
-from allocopt.commands import demo, solve, spanner, verify  # noqa: F401  # each adds its command to the application
+from allocopt.commands import (  # noqa: F401  # each adds its command to the application
+    demo,
+    hardness,
+    schedule,
+    simulate,
+    solve,
+    spanner,
+    study,
+    verify,
+)
 from allocopt.commands.app import app
 from allocopt.errors import AllocoptError
 

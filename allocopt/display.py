@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -16,6 +17,7 @@ from rich.table import Table
 from allocopt.certificate import Enclosure
 from allocopt.progress import Callback, Progress
 from allocopt.solution import Solution, Status
+from allocopt.tolerances import DEFAULT_TOL
 
 __all__ = ["enclosure_document", "interval", "progress_line", "short_interval", "solution_document", "solution_tables"]
 
@@ -23,26 +25,49 @@ _PATIENCE = 2.0  # seconds before a progress line appears
 
 
 @contextlib.contextmanager
-def progress_line(what: str) -> Iterator[Callback]:
-    """A callback that shows the closing gap on a terminal's standard error once two seconds have passed."""
+def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
+    """A callback that shows how the gap closes, on a terminal's standard error once two seconds have passed."""
     console = Console(stderr=True)
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        status: Any = None
+        bar: Any = None
+        task: Any = None
+        first = math.inf
 
         def show(progress: Progress) -> None:
-            nonlocal status
+            nonlocal bar, task, first
+            first = min(first, progress.gap) if math.isinf(first) else first
             if not console.is_terminal or time.perf_counter() - started < _PATIENCE:
                 return
-            text = (
-                f"{what}: {progress.method}, step {progress.iteration}, {progress.seconds:.0f} s, "
-                f"value in [{progress.lower:.6g}, {progress.upper:.6g}], gap {progress.gap:.1e}"
-            )
-            if status is None:
-                status = stack.enter_context(console.status(text))
-            status.update(text)
+            if bar is None:
+                bar = stack.enter_context(_closing_gap(console))
+                task = bar.add_task(what, total=1.0, text="")
+            bar.update(task, completed=_closed(first, progress.gap, tol), text=_progress_text(progress))
 
         yield show
+
+
+def _closing_gap(console: Console) -> Any:
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
+    return Bars(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+
+def _closed(first: float, gap: float, tol: float) -> float:
+    """The share of the way from the first gap to the tolerance that is behind us, in orders of magnitude."""
+    if not (math.isfinite(first) and gap > 0.0 and first > tol):
+        return 0.0 if gap > tol else 1.0
+    return min(max(math.log(first / gap) / math.log(first / tol), 0.0), 1.0)
+
+
+def _progress_text(progress: Progress) -> str:
+    alive = "" if progress.alive is None else f", {progress.alive:,} arms alive"
+    return (
+        f"{progress.method}, step {progress.iteration}{alive}: "
+        f"value in [{progress.lower:.6g}, {progress.upper:.6g}], gap {progress.gap:.1e}"
+    )
 
 
 def interval(enclosure: Enclosure) -> str:

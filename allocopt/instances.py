@@ -1,74 +1,148 @@
-"""Named instances with known answers (math.md section 6); tests, the demo and the benchmarks share them."""
+"""Named families of instances, with the value of c in closed form where one is known (docs/instances.md derives each).
+
+Tests, the demo, the benchmarks and studies share them. `build` makes an instance from a name and plain numbers, as a file can
+give them; the functions behind the names can be called as well.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy as np
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from allocopt.bandit import LinearBandit
-from allocopt.errors import InvalidInstance
-from allocopt.validation import positive_number, vector, whole_number
+from allocopt.errors import InvalidOption
+from allocopt.exact_instances import (
+    circle,
+    circle_value,
+    counter_example,
+    counter_example_value,
+    equal_gaps,
+    equal_gaps_value,
+    finite_armed,
+    hypercube,
+    hypercube_value,
+    optimism_example,
+    optimism_example_value,
+    soare,
+    soare_value,
+    spaced_gaps,
+    spaced_gaps_value,
+)
+from allocopt.random_instances import clustered, grid_paths, independent_value, near_ties, random_unit, spectral
 
-__all__ = ["counter_example", "finite_armed", "optimism_example", "random_unit", "soare"]
+__all__ = ["FAMILIES", "REQUIRED", "Family", "Parameter", "build", "circle", "clustered", "counter_example"]
+__all__ += ["equal_gaps", "finite_armed", "grid_paths", "hypercube", "known_value", "near_ties", "optimism_example"]
+__all__ += ["random_unit", "soare", "spaced_gaps", "spectral"]
 
 
-def counter_example(epsilon: float, a: float = 2.0, dim: int = 2, *, informative: bool = True) -> LinearBandit:
-    """The paper's second example and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
 
-    c = 2a²(d−1) for ε < 1/a². Without the ``informative`` arms e_2..e_d, c = 2(d−1)/ε.
+
+REQUIRED: Final = _Required()
+"""Stands where a parameter has no default."""
+
+
+class Parameter(NamedTuple):
+    """A family's parameter: its default (or `REQUIRED`) and its type."""
+
+    default: Any
+    annotation: type
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named family of instances.
 
     Examples
     --------
-    >>> counter_example(0.1).arms
-    array([[1. , 0. ],
-           [0. , 1. ],
-           [0.9, 0.2]])
+    >>> FAMILIES["hypercube"].parameters["scale"]
+    Parameter(default=1.0, annotation=<class 'float'>)
     """
-    e = positive_number("epsilon", epsilon, InvalidInstance)
-    a = positive_number("a", a, InvalidInstance)
-    d = whole_number("dim", dim, InvalidInstance, least=2)
-    if e > 1:
-        raise InvalidInstance(f"epsilon: expected a number in (0, 1], got {e!r}")
-    basis = np.eye(d)
-    close = np.zeros((d - 1, d))
-    close[:, 0] = 1.0 - e
-    close[np.arange(d - 1), np.arange(1, d)] = a * e
-    arms = np.concatenate([basis if informative else basis[:1], close])
-    return LinearBandit(arms, basis[0])
+
+    name: str
+    build: Callable[..., LinearBandit]
+    """Makes the instance from scalars given by keyword."""
+    summary: str
+    closed_form: Callable[..., float | None] | None = None
+    """c from the same parameters (None for those it does not cover); None where no closed form is known at all."""
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Name → (default or `REQUIRED`, type), from the signature of ``build``."""
+        hints = get_type_hints(self.build)
+        return MappingProxyType(
+            {
+                name: Parameter(REQUIRED if p.default is inspect.Parameter.empty else p.default, hints[name])
+                for name, p in inspect.signature(self.build).parameters.items()
+            }
+        )
 
 
-def optimism_example(epsilon: float, a: float = 1.0) -> LinearBandit:
-    """Section `sec:optimism`: {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a."""
-    return counter_example(epsilon, 8.0 * positive_number("a", a, InvalidInstance))
+_LISTED = (
+    Family(
+        "counter-example", counter_example, "the paper's example in d dimensions: c = 2a²(d−1)", counter_example_value
+    ),
+    Family("optimism-example", optimism_example, "where optimism fails: c = 128a² for small ε", optimism_example_value),
+    Family("finite-armed", spaced_gaps, "orthogonal arms, gaps evenly spaced: c = Σ 2/Δ", spaced_gaps_value),
+    Family("equal-gaps", equal_gaps, "random arms with one gap Δ: c = 2(d−1)/Δ", equal_gaps_value),
+    Family("circle", circle, "evenly spaced on the unit circle: c = 2/(1 − cos(2π/k))", circle_value),
+    Family("soare", soare, "best-arm identification's hard case: c = d − 2 + 1/(1 − cos ω)", soare_value),
+    Family("hypercube", hypercube, "all sign vectors, equal weights: c = (d−1)/scale", hypercube_value),
+    *(
+        Family(name, make, summary, partial(independent_value, make))
+        for name, make, summary in (
+            ("random-unit", random_unit, "uniform on the unit sphere"),
+            ("clustered", clustered, "clusters of arms around random unit vectors"),
+            ("near-ties", near_ties, "a few arms with one tiny, exact gap"),
+            ("spectral", spectral, "nodes of a graph, a smooth signal as means"),
+            ("grid-paths", grid_paths, "shortest paths on a grid with random costs"),
+        )
+    ),
+)
+
+FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.name: family for family in _LISTED})
+"""Every family by name."""
 
 
-def finite_armed(gaps: Any) -> LinearBandit:
-    """Orthogonal arms with these gaps: c = Σ 2/Δ over the positive ones."""
-    delta = vector("gaps", gaps, InvalidInstance)
-    return LinearBandit(np.eye(len(delta)), -delta)
+def build(name: str, **parameters: Any) -> LinearBandit:
+    """The instance of a named family; its parameters are given by keyword.
 
-
-def soare(dim: int = 2, omega: float = 0.1) -> LinearBandit:
-    """Soare's best-arm family: e_1..e_d and (cos ω, sin ω, 0..), θ = 2e_1. T* = 220.150 (d=2, ω=.1), 222.250 (d=6)."""
-    d = whole_number("dim", dim, InvalidInstance, least=2)
-    arms = np.concatenate([np.eye(d), np.zeros((1, d))])
-    arms[-1, :2] = math.cos(omega), math.sin(omega)
-    return LinearBandit(arms, 2.0 * np.eye(d)[0])
-
-
-def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
-    """Gaussian unit-norm arms and a unit θ.
-
-    With seed 0 the values of c for (d, k) are: (5,20) 61.409067, (10,50) 57.313610, (10,200) 282.795995,
-    (20,200) 198.493814, (20,500) 517.59653.
+    Examples
+    --------
+    >>> build("counter-example", epsilon=0.1).n_arms
+    3
     """
-    d = whole_number("dim", dim, InvalidInstance, least=1)
-    k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
-    rng = np.random.default_rng(seed)
-    arms = rng.normal(size=(k, d))
-    arms /= np.linalg.norm(arms, axis=1)[:, None]
-    theta = rng.normal(size=d)
-    arms.flags.writeable = False  # so that LinearBandit shares it
-    return LinearBandit(arms, theta / np.linalg.norm(theta))
+    return _checked(name, parameters).build(**parameters)
+
+
+def known_value(name: str, **parameters: Any) -> float | None:
+    """c of that instance in closed form, or None where it is not known.
+
+    Examples
+    --------
+    >>> known_value("counter-example", epsilon=0.25, a=2, dim=5), known_value("random-unit", dim=5, n_arms=20)
+    (32.0, None)
+    """
+    closed_form = _checked(name, parameters).closed_form
+    return None if closed_form is None else closed_form(**parameters)
+
+
+def _checked(name: str, parameters: Mapping[str, Any]) -> Family:
+    """The family, once the names of its parameters are known to be right (their values are checked by ``build``)."""
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise InvalidOption(f"family: expected one of {', '.join(FAMILIES)}, got {name!r}")
+    family = FAMILIES[name]
+    for given in parameters:
+        if given not in family.parameters:
+            known = ", ".join(family.parameters)
+            raise InvalidOption(f"{given}: not a parameter of the family {name!r} (it has: {known})")
+    for wanted, parameter in family.parameters.items():
+        if parameter.default is REQUIRED and wanted not in parameters:
+            raise InvalidOption(f"{wanted}: the family {name!r} needs it, got none")
+    return family

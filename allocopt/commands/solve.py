@@ -58,7 +58,7 @@ def solve_command(
     built = _build(instance, program, noise_variance, horizon, width)
     options = {} if solver is None else {"solver": solver}
     interrupted = False
-    with progress_line("solving") as callback:
+    with progress_line("solving", tol) as callback:
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
         except Interrupted as stop:

@@ -1,1 +1,62 @@
-"""Policies: rules that choose the next arm, one a file, all behind the interface of `base.py`."""
+"""Policies: rules that choose the next arm, one a file, all behind the interface of `base.py`.
+
+Each is loaded when first asked for (numba takes half a second).
+
+>>> from allocopt import policies
+>>> policies.parse("LinUCB:a=1.5")
+LinUCB(a=1.5, radius='log', ridge=None, norm_bound=None, delta=None)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allocopt.policies.base import Phase, Player, Policy, Setting
+    from allocopt.policies.end_of_optimism import EndOfOptimism
+    from allocopt.policies.lints import LinTS
+    from allocopt.policies.linucb import LinUCB
+    from allocopt.policies.optimal_tracking import OptimalTracking
+    from allocopt.policies.parsing import parse
+    from allocopt.policies.phased_elimination import PhasedElimination
+    from allocopt.policies.ucb import UCB
+
+__all__ = [
+    "NAMES",
+    "UCB",
+    "EndOfOptimism",
+    "LinTS",
+    "LinUCB",
+    "OptimalTracking",
+    "Phase",
+    "PhasedElimination",
+    "Player",
+    "Policy",
+    "Setting",
+    "parse",
+]
+
+_MODULES = {
+    "EndOfOptimism": "end_of_optimism",
+    "UCB": "ucb",
+    "LinUCB": "linucb",
+    "LinTS": "lints",
+    "PhasedElimination": "phased_elimination",
+    "OptimalTracking": "optimal_tracking",
+}
+_OTHERS = {"Phase": "base", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
+
+NAMES = tuple(_MODULES)
+"""The policies of this package, by name."""
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name) or _OTHERS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'allocopt.policies' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"allocopt.policies.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_OTHERS})

@@ -1,0 +1,341 @@
+r"""The interface of all policies, and the loop over rounds that plays them.
+
+A policy is a frozen dataclass of validated parameters. What it learns while it plays is its *state*, so that one policy
+can be played many times at once. There are two ways to write one.
+
+**In plain Python** (about 20 lines, see docs/policies.md): any object with ::
+
+    start(arms, horizon, noise_variance, rng) -> player     # player.choose() -> arm, player.update(arm, reward)
+
+and, if it likes, a ``name``. `allocopt.simulate` plays it one interpreted round at a time.
+
+**Compiled**, as all policies of this package: a subclass of `Policy` with
+
+``initial_state(setting)``
+    A NamedTuple of scalars and of writeable C-ordered arrays, all that the policy knows. Whatever changes lives in arrays
+    (a number that changes is an array of length 1): the simulator makes a new run by copying the arrays.
+``choose(state, t, rng)``
+    Compiled. The arm of round t = 1, 2, …, n; or `PAUSE`, which has ``plan`` called and then ``choose`` again, with the same
+    t. Randomness only from ``rng`` (a numpy Generator), whose stream is the policy's own: rewards have another.
+``update(state, t, arm, reward)``
+    Compiled. What round t taught.
+``run(state, ledger, first, last, noise, rng)``
+    The loop, compiled with the two functions above inlined. Three lines that must be written in the policy's module,
+    because that is where numba keeps machine code::
+
+        @entry
+        def _run(state, ledger, first, last, noise, rng):
+            return play(_choose, _update, state, ledger, first, last, noise, rng)
+
+``plan(state, t, setting)``
+    Optional, interpreted, for what happens a few times per run: it may call anything (`allocopt.solve`, `Allocator`) and
+    changes the arrays of the state. Things worth keeping between runs go into ``setting.memo``.
+``phases(state, horizon)``, ``notes(setting)``
+    Optional: what happened when, and what a user should know before believing the regret.
+
+The two functions, and whatever they call, are decorated with `compiled`; the class gets all three as ``staticmethod``, the
+two through `entry` (``choose = staticmethod(entry(_choose))``), which is what Python calls. None of them may allocate
+(np.empty, np.sort, …): scratch arrays belong in the state. A function that must, or that calls one which does
+(`allocopt.kernel.solve_quotient`), is decorated ``@compiled(memory=True)``, and so are its callers up to ``choose`` or
+``update``: numba then counts references, which costs some speed in the loops of these functions. (numba's "No implementation
+of function" for something that it knows means just this; of a Generator, ``random`` and ``standard_normal`` do not allocate.)
+
+Where numba is missing everything runs interpreted, from the same source, to the same result, hundreds of times slower.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from allocopt.bandit import arm_matrix
+from allocopt.errors import AllocoptError, InvalidInstance, InvalidOption
+from allocopt.policies.compiling import COMPILED, compiled, entry
+from allocopt.spanner import Spanner, barycentric_spanner
+from allocopt.validation import Array, IntArray, positive_number, whole_number
+
+__all__ = [
+    "COMPILED",
+    "LEAST_HORIZON",
+    "PAUSE",
+    "Ledger",
+    "Phase",
+    "Player",
+    "Policy",
+    "Setting",
+    "checked_arm",
+    "checked_reward",
+    "compiled",
+    "copy_state",
+    "entry",
+    "note_pull",
+    "play",
+    "play_rounds",
+]
+
+LEAST_HORIZON = 3  # the paper's levels hold log log n
+PAUSE = -1
+"""What ``choose`` returns instead of an arm to have ``plan`` called."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a policy may know before the first round.
+
+    Attributes
+    ----------
+    arms : array, shape (k, d)
+    horizon : int
+        n, the number of rounds, at least 3.
+    noise_variance : float
+        σ² of the rewards.
+    memo : dict
+        For whatever a policy wants to keep between runs of the same setting (solved designs, an `Allocator`).
+    """
+
+    arms: Array
+    horizon: int
+    noise_variance: float = 1.0
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "arms", np.array(arm_matrix(self.arms), order="C"))  # writeable: numba tells the two apart
+        put(self, "horizon", whole_number("horizon", self.horizon, InvalidOption, least=LEAST_HORIZON))
+        put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
+
+    @property
+    def n_arms(self) -> int:
+        """k, the number of arms."""
+        return len(self.arms)
+
+    @cached_property
+    def spanner(self) -> Spanner:
+        """A barycentric spanner (C = 1). Its ``coefficients`` are the arms in coordinates that every policy can use.
+
+        They have as many columns as the arms have rank, entries in [−1, 1], and the spanner's own arms are unit vectors:
+        after one round of each the design matrix is exactly I, whatever the units and the geometry of the arms.
+        """
+        return barycentric_spanner(self.arms, 1.0)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of rounds in which a policy did one thing."""
+
+    name: str
+    start: int
+    """Its first round, counted from 1."""
+    length: int
+    """Its number of rounds."""
+    ended: str = ""
+    """Why it ended, where there is more to say than that its work was done."""
+
+
+class Ledger(NamedTuple):
+    """What the loop keeps of one run, whoever plays; rewards are ``means[arm]`` plus σ times a standard normal."""
+
+    means: Array
+    sigma: float
+    times: IntArray
+    """Rounds after which the pulls are copied to ``pulls_at``; the last one is the horizon."""
+    place: IntArray
+    """Length 1: how many of the times have passed."""
+    pulls: IntArray
+    pulls_at: IntArray
+
+    @classmethod
+    def blank(cls, means: Array, sigma: float, times: IntArray) -> Ledger:
+        """A ledger before the first round."""
+        k = len(means)
+        return cls(
+            np.array(means),
+            float(sigma),
+            np.array(times, dtype=np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(k, np.int64),
+            np.zeros((len(times), k), np.int64),
+        )
+
+
+@compiled
+def note_pull(ledger: Any, t: Any, arm: Any) -> None:
+    """Count a pull, and copy all counts where round t is one of the times to report."""
+    ledger.pulls[arm] += 1
+    place = ledger.place[0]
+    if t == ledger.times[place]:
+        for i in range(len(ledger.pulls)):
+            ledger.pulls_at[place, i] = ledger.pulls[i]
+        ledger.place[0] = min(place + 1, len(ledger.times) - 1)
+
+
+@compiled
+def play(choose: Any, update: Any, state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
+    """Rounds ``first`` to ``last``; returns the round to go on with (``last`` + 1, or where ``choose`` paused).
+
+    Minus the round if ``choose`` returned something that is no arm.
+    """
+    k = len(ledger.means)
+    for t in range(first, last + 1):
+        arm = choose(state, t, rng)
+        if not 0 <= arm < k:
+            return t if arm == PAUSE else -t
+        reward = ledger.means[arm] + ledger.sigma * noise.standard_normal()
+        note_pull(ledger, t, arm)
+        update(state, t, arm, reward)
+    return last + 1
+
+
+_State = TypeVar("_State")
+
+
+def copy_state(state: _State) -> _State:
+    """A state with arrays of its own; NamedTuples within NamedTuples are copied too."""
+    if isinstance(state, np.ndarray):
+        return cast(_State, state.copy())
+    if isinstance(state, tuple):
+        return cast(_State, type(state)(*(copy_state(x) for x in state)))
+    return state
+
+
+class Policy:
+    """Base class of the compiled policies; the text at the top of this file says what a subclass must have."""
+
+    choose: ClassVar[Callable[..., Any]]
+    update: ClassVar[Callable[..., Any]]
+    run: ClassVar[Callable[..., Any]]
+
+    def initial_state(self, setting: Setting) -> Any:
+        """All that the policy knows before the first round."""
+        raise NotImplementedError
+
+    def plan(self, state: Any, t: int, setting: Setting) -> None:
+        """Called when ``choose`` paused before round t."""
+        raise NotImplementedError
+
+    def phases(self, state: Any, horizon: int) -> tuple[Phase, ...]:
+        """The phases so far; ``horizon`` is the last round that was played."""
+        return ()
+
+    def notes(self, setting: Setting) -> tuple[str, ...]:
+        """What a user should know about this policy in this setting: assumptions it breaks, a horizon too short for it."""
+        return ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        if not dataclasses.is_dataclass(self):
+            return {}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @property
+    def name(self) -> str:
+        """The policy and those of its parameters that are not the default, as the command line spells them."""
+        if not dataclasses.is_dataclass(self):
+            return type(self).__name__
+        given = [
+            (f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default
+        ]
+        listed = ",".join(f"{name}={str(value).removesuffix('.0')}" for name, value in given)
+        return type(self).__name__ + (f":{listed}" if listed else "")
+
+    def start(
+        self, arms: Any, horizon: int, noise_variance: float = 1.0, rng: np.random.Generator | int | None = None
+    ) -> Player:
+        """Begin a game of your own: call ``choose()`` and ``update(arm, reward)`` in turn.
+
+        Examples
+        --------
+        >>> from allocopt.policies import UCB
+        >>> player = UCB().start([[1, 0], [0, 1]], horizon=100, rng=0)
+        >>> arm = player.choose()
+        >>> player.update(arm, 0.3)
+        >>> arm, player.choose()
+        (0, 1)
+        """
+        return Player(self, Setting(arms, horizon, noise_variance), np.random.default_rng(rng))
+
+
+class Player:
+    """A policy at play, one round at a time; made by ``policy.start``."""
+
+    def __init__(self, policy: Policy, setting: Setting, rng: np.random.Generator) -> None:
+        self.policy = policy
+        self.setting = setting
+        self.state = policy.initial_state(setting)
+        self.rng = rng
+        self.round = 1
+        """The round to be played next."""
+        self._chosen: int | None = None
+
+    def choose(self) -> int:
+        """The arm to play in this round; the same one until its reward has come."""
+        if self._chosen is None:
+            if self.round > self.setting.horizon:
+                raise InvalidOption(f"horizon: all {self.setting.horizon} rounds have been played")
+            arm = int(self.policy.choose(self.state, self.round, self.rng))
+            if arm == PAUSE:
+                self.policy.plan(self.state, self.round, self.setting)
+                arm = int(self.policy.choose(self.state, self.round, self.rng))
+            self._chosen = checked_arm(self.policy.name, arm, self.setting.n_arms, self.round)
+        return self._chosen
+
+    def update(self, arm: int, reward: float) -> None:
+        """Report the reward of the arm that ``choose`` returned."""
+        if arm != self.choose():
+            raise InvalidOption(f"arm: expected {self.choose()}, which was chosen for round {self.round}, got {arm!r}")
+        self.policy.update(self.state, self.round, self.choose(), checked_reward(reward, self.choose(), self.round))
+        self._chosen = None
+        self.round += 1
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases so far."""
+        return self.policy.phases(self.state, self.round - 1)
+
+
+def checked_arm(policy: str, arm: Any, n_arms: int, t: int) -> int:
+    """An arm that a policy chose, or an error that says what it chose instead."""
+    if isinstance(arm, bool) or not isinstance(arm, int | np.integer) or not 0 <= arm < n_arms:
+        raise InvalidOption(f"policy {policy}: expected an arm from 0 to {n_arms - 1} in round {t}, got {arm!r}")
+    return int(arm)
+
+
+def checked_reward(reward: Any, arm: int, t: int) -> float:
+    """A reward as a finite float, or an error that says where it came from."""
+    try:
+        number = float(reward)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInstance(f"reward: expected a number for arm {arm} in round {t}, got {reward!r}") from None
+    if not np.isfinite(number):
+        raise InvalidInstance(f"reward: expected a finite number for arm {arm} in round {t}, got {number!r}")
+    return number
+
+
+def play_rounds(
+    policy: Policy,
+    state: Any,
+    ledger: Ledger,
+    setting: Setting,
+    noise: np.random.Generator,
+    rng: np.random.Generator,
+    block: int,
+) -> Iterator[int]:
+    """All rounds of one run, compiled; yields the number played after every ``block`` of them (to stop, to report)."""
+    t, planned = 1, 0
+    while t <= setting.horizon:
+        last = min(t + block - 1, setting.horizon)
+        t = int(policy.run(state, ledger, t, last, noise, rng))
+        if t < 0:
+            raise InvalidOption(f"policy {policy.name}: expected an arm from 0 to {setting.n_arms - 1} in round {-t}")
+        if t <= last:
+            if planned == t:
+                raise AllocoptError(f"policy {policy.name}: paused twice before round {t}; plan() must let it go on")
+            policy.plan(state, t, setting)
+            planned = t
+        yield t - 1

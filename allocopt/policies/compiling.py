@@ -1,0 +1,107 @@
+"""Compiling the policies with numba, where it is installed, and keeping the machine code on disk.
+
+Two things here go beyond ``numba.njit``. Loops over rounds do not count references to the arrays of the state, which makes
+them several times faster. And cached machine code is made anew when anything that it was made from changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, TypeVar, cast, overload
+
+try:
+    import numba
+except ImportError:  # the extra `fast` is not installed
+    numba = None  # type: ignore[assignment]
+
+__all__ = ["COMPILED", "compiled", "entry"]
+
+COMPILED = numba is not None
+"""Whether numba is installed."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _reached(function: Any, seen: dict[str, str]) -> None:
+    """The bytecode of a function and of all compiled ones that it calls, with the constants that they take from outside."""
+    code: CodeType = function.__code__
+    key = f"{function.__module__}.{function.__name__}"
+    if key in seen:
+        return
+    constants = [repr(x) for x in code.co_consts if isinstance(x, int | float | str | bool | None.__class__ | tuple)]
+    seen[key] = code.co_code.hex() + ",".join((*constants, *code.co_names, *code.co_varnames))
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, int | float):
+            seen[f"{key}:{name}"] = repr(value)
+        elif hasattr(value, "py_func"):
+            _reached(value.py_func, seen)
+
+
+def _kept_on_disk(function: _Function, **options: Any) -> _Function:
+    """`numba.njit` whose machine code is kept, and is made anew when *any* compiled function that it reaches changes.
+
+    numba itself only watches the file of the outermost function, so the rest goes into the name of the cached file.
+    """
+    seen: dict[str, str] = {}
+    _reached(function, seen)
+    digest = hashlib.sha256(repr((sorted(seen.items()), sorted(options.items()))).encode()).hexdigest()[:10]
+    function.__qualname__ = f"{function.__qualname__}_{digest}"
+    try:
+        return cast(_Function, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # "cannot cache function: no locator available"
+        return cast(_Function, numba.njit(**options)(function))
+
+
+def _options(memory: bool) -> dict[str, Any]:
+    """numba's options; without ``memory`` no array is counted, which makes the loops several times faster."""
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    return {**options, "_nrt": memory} if _CAN_SWITCH_COUNTING else options
+
+
+def _can_switch_counting() -> bool:
+    """Whether this numba knows the option that switches the counting of references off (it is not a documented one)."""
+    if numba is None:
+        return False
+    options: Any = {"_nrt": False}
+    try:
+        numba.njit(**options)(lambda: None)
+    except Exception:  # then it is only slower
+        return False
+    return True
+
+
+_CAN_SWITCH_COUNTING = _can_switch_counting()
+
+
+@overload
+def compiled(function: _Function) -> _Function: ...
+@overload
+def compiled(*, memory: bool) -> Callable[[_Function], _Function]: ...
+def compiled(function: Any = None, *, memory: bool = False) -> Any:
+    """Compile a function that compiled ones call; the function itself where numba is not installed.
+
+    Its arrays come from the state. One that makes arrays, or calls something that does, says ``@compiled(memory=True)``.
+    """
+    if function is None:
+        return lambda f: _inlined(f, memory)
+    return _inlined(function, False)
+
+
+def _inlined(function: _Function, memory: bool) -> _Function:
+    if numba is None:
+        return function
+    only_inside: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a quarter less to compile
+    return cast(_Function, numba.njit(**_options(memory), **only_inside)(function))
+
+
+def entry(function: _Function) -> _Function:
+    """Compile a function that Python calls, and keep its machine code on disk; also of one that is `compiled` already.
+
+    References are counted here, or every call would leave one to its Generator behind.
+    """
+    if numba is None:
+        return function
+    return cast(_Function, _kept_on_disk(getattr(function, "py_func", function), **_options(memory=True)))

@@ -1,0 +1,419 @@
+"""The hardness report on paper: sections of text and tables, a JSON document, and one self-contained HTML page.
+
+The command line and the page show the same sections. Whatever names the user's arms have, they are text here: every
+cell is escaped when it is rendered, and the page allows neither scripts nor anything from outside itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt import __version__
+from allocopt.display import enclosure_document, interval, solution_document
+from allocopt.errors import AllocoptError
+from allocopt.hardness import Addition, Hardness
+from allocopt.sensitivity import Removal
+from allocopt.solution import Status
+from allocopt.validation import Array
+
+__all__ = ["WIDTHS", "Section", "document", "page", "printable", "sections"]
+
+WIDTHS = (1.0, 2.0, 4.0)
+"""Confidence widths that the report prices by default; 2 is that of sets of probability 1 − 1/n."""
+
+_ENTRIES = 8  # of a vector that are shown in a table; the JSON document has all
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, some sentences, and a table if there are columns."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    left: tuple[int, ...] = ()
+    """Columns of words, which are aligned to the left."""
+    omitted: int = 0
+    """Rows that are not shown."""
+
+
+def printable(text: str) -> str:
+    r"""Text in which control characters and broken Unicode are spelled out.
+
+    Examples
+    --------
+    >>> print(printable("a bell \x07"))
+    a bell \x07
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _number(x: float) -> str:
+    return "-" if np.isnan(x) else f"{x:.6g}"
+
+
+def _signed(x: float) -> str:
+    return "-" if np.isnan(x) else f"{x:+.6g}"
+
+
+def _vector(values: Array) -> str:
+    # a zero that is the rounding of a cancellation should look like one
+    size = float(np.abs(values).max(initial=0.0))
+    shown = [f"{0.0 if abs(x) <= 1e-15 * size else x:.5g}" for x in values[:_ENTRIES].tolist()]
+    return f"({', '.join(shown)}{', …' if len(values) > _ENTRIES else ''})"
+
+
+def sections(
+    h: Hardness,
+    widths: Iterable[float] = WIDTHS,
+    additions: Sequence[Addition] = (),
+    *,
+    most: int = 20,
+    prove: bool = True,
+) -> Iterator[Section]:
+    """The report, section by section, with at most so many rows in each table.
+
+    Examples
+    --------
+    >>> from allocopt.hardness import hardness
+    >>> from allocopt.instances import counter_example
+    >>> [s.title for s in sections(hardness(counter_example(0.01)))][:3]
+    ['Summary', 'Informative arms', 'Confusing arms']
+    """
+    names = [] if h.labels is None else ["label"]
+
+    def who(arm: int) -> tuple[str, ...]:
+        return (str(arm),) if h.labels is None else (str(arm), printable(h.labels[arm]))
+
+    def table(
+        title: str, text: Sequence[str], columns: Sequence[str], rows: list[tuple[str, ...]], words: Sequence[str] = ()
+    ) -> Section:
+        named = ("arm", *names, *columns)
+        left = tuple(i for i, name in enumerate(named) if name in ("label", *words))
+        return Section(title, tuple(text), named, tuple(rows[:most]), left, max(0, len(rows) - most))
+
+    yield _summary(h, prove)
+    if h.warnings:
+        yield Section("Warnings", tuple(printable(text) for text in h.warnings))
+    if h.informative:
+        yield table(
+            "Informative arms",
+            ["Played α·log n times although they are bad, for what they tell. Information is leverage: α||x||² in the norm of "
+             "H(α)^-1, over the number of dimensions to explore."],
+            ["gap", "α", "share of regret", "share of information"],
+            [(*who(e.arm), _number(e.gap), _number(e.allocation), f"{e.regret_share:.2%}", f"{e.information_share:.2%}")
+             for e in h.informative],
+        )  # fmt: skip
+    if h.confusing:
+        yield table(
+            "Confusing arms",
+            ["Their constraints are tight: θ' is the parameter hardest to tell from θ among those that make the arm as good as "
+             "the best one and leave the optimal means alone. The evidence against it, ½||θ − θ'||² in the norm of H(α), is 1 at "
+             "the optimum (over σ²); the last column says which arms bring it."],
+            ["gap", "multiplier λ", "share of c", "evidence", "θ'", "told apart by"],
+            [(*who(e.arm), _number(e.gap), _number(e.multiplier), f"{e.share:.2%}", f"{a.evidence:.9f}", _vector(a.theta),
+              _told_apart_by(h, a.contributions)) for e, a in zip(h.confusing, h.alternatives, strict=True)],
+            ["θ'", "told apart by"],
+        )  # fmt: skip
+    yield table(
+        "Without an arm",
+        ["c of the remaining arms, certified. Removing an arm that is not listed leaves c as it is."],
+        ["role", "c without it", "change", "times c", "remark"],
+        [(*who(r.arm), r.role, _number(r.value), _change(h, r.lower, r.upper), _times(r.value, h.constant), printable(_remark(h, r)))
+         for r in h.leave_one_out],
+        ["role", "remark"],
+    )  # fmt: skip
+    if additions:
+        rows = [
+            (_vector(a.vector), _number(a.gap), _number(a.solution.value),
+             _change(h, a.solution.lower, a.solution.upper), a.note) for a in additions
+        ]  # fmt: skip
+        yield Section("With one more arm", (), ("arm", "gap", "c with it", "change", "effect"), tuple(rows), (0, 4))
+    prices = [_price(h, width) for width in widths]
+    if prices:
+        yield Section(
+            "Price of optimism",
+            ("What any optimistic algorithm with confidence sets ||θ̂ − θ||² <= a σ² log n (in the norm of its data) pays at "
+             "least, against c.",),
+            ("width a", "optimism pays", "times c", "remark"),
+            tuple((f"{p['width']:g}", *(("-", "-") if p["value"] is None else (_number(p["value"]), _number(p["price"]))),
+                   p["remark"]) for p in prices), (3,),
+        )  # fmt: skip
+    yield _sensitivity(h, who, table)
+    yield _geometry(h)
+
+
+def _summary(h: Hardness, prove: bool) -> Section:
+    s, g = h.solution, h.geometry
+    rows = [("c(A,θ)", f"{s.value:.10g}   (the least regret is c·log n)")]
+    if prove:
+        rows.append(("proven", interval(h.proven)))
+        rows += [("", f"arm {i} taken as optimal; its exact gap is {gap:.3g}") for i, gap in h.proven.tied_gaps.items()]
+        rows += [("", note) for note in h.proven.notes]
+    rows += [
+        ("status", f"{s.status.name}, relative gap {s.gap:.2g} (asked: {s.tol:g}), {s.method}"),
+        ("UCB pays Σ2σ²/Δ", f"{_number(h.ucb_constant)}   ({f'{h.ucb_ratio:.6g} times c' if h.constant > 0 else 'c is 0'})"),
+        ("best-arm time T*", _number(h.best_arm_time) if h.best_arm is not None else "inf   (different arms tie)"),
+        ("instance", f"{g.n_arms} arms in {g.dim} dimensions (rank {g.rank}, {g.quotient_rank} to explore), σ² = "
+                     f"{h.bandit.noise_variance:g}"),
+        ("best arm" if g.optimal_arms == 1 else "best arms", printable(_listed(h, h.bandit.optimal_arms.tolist()))),
+    ]  # fmt: skip
+    if h.best_arm is not None and h.best_arm.status is not Status.CERTIFIED:
+        rows.append(("", f"T* is {h.best_arm.status.name}: {h.best_arm.stats['reason']}"))
+    return Section("Summary", (), ("", ""), tuple(rows), (0, 1))
+
+
+def _sensitivity(h: Hardness, who: Any, table: Any) -> Section:
+    said = []
+    if h.gradient is None:
+        said.append(f"∇_θ c does not exist: {h.sensitivity.note}.")
+    else:
+        said.append(f"∇_θ c = {_vector(h.gradient)}; ⟨θ, ∇_θ c⟩ = {_number(float(h.bandit.theta @ h.gradient))} = −c.")
+        if h.sensitivity.note:
+            said.append(f"{h.sensitivity.note[0].upper()}{h.sensitivity.note[1:]}.")
+    slope = np.nan_to_num(h.gap_derivatives) * h.bandit.gaps
+    moving = np.flatnonzero(slope)
+    rows = [
+        (*who(i), _number(h.bandit.gaps[i]), _signed(h.gap_derivatives[i]), f"{slope[i] / h.constant:+.4f} %")
+        for i in moving[np.argsort(-np.abs(slope[moving]), kind="stable")].tolist()
+    ]
+    if rows and h.sensitivity.gaps_unique:
+        said.append("Gaps that are not listed do not matter to first order.")
+    section: Section = table("Sensitivity", said, ["gap", "∂c/∂Δ", "c per 1 % of Δ"], rows)
+    return section if rows else Section("Sensitivity", tuple(said))
+
+
+def _geometry(h: Hardness) -> Section:
+    g = h.geometry
+    closest = "-" if g.closest_arms is None else f"{g.least_sine:.6g}   ({_listed(h, list(g.closest_arms))})"
+    rows = (
+        ("gaps", f"smallest {g.gap_min:.6g}, median {g.gap_median:.6g}, largest {g.gap_max:.6g}"),
+        ("near ties", f"{g.near_ties} of {g.n_arms - g.optimal_arms} gaps below a thousandth of the largest"),
+        ("condition of the arms", f"{g.condition:.4g}   (columns scaled to length 1)"),
+        ("smallest sine", f"{printable(closest)}   (between arms that matter, whitened)"),
+        ("support", f"informative arms: {len(h.solution.support)} (no more than "
+                    f"{g.quotient_rank * (g.quotient_rank + 1) // 2} are ever needed); confusing arms: {len(h.solution.binding)}"),
+    )  # fmt: skip
+    return Section("Geometry", (), ("", ""), rows, (0, 1))
+
+
+def _times(value: float, c: float) -> str:
+    return f"{value / c:.6g}" if c > 0 else "-"
+
+
+def _listed(h: Hardness, arms: list[int], most: int = 5) -> str:
+    named = [str(i) if h.labels is None else f"{i} {h.labels[i]}" for i in arms[:most]]
+    return ", ".join(named) + (f" and {len(arms) - most} more" if len(arms) > most else "")
+
+
+def _told_apart_by(h: Hardness, contributions: Array) -> str:
+    total = float(contributions.sum())
+    order = [n for n in np.argsort(-contributions, kind="stable")[:3].tolist() if contributions[n] >= 0.005 * total]
+    support = h.solution.support
+    names = [str(support[n]) if h.labels is None else h.labels[int(support[n])] for n in order]
+    return printable(", ".join(f"{name} {contributions[n] / total:.0%}" for name, n in zip(names, order, strict=True)))
+
+
+def _change(h: Hardness, lower: float, upper: float) -> str:
+    """The change of c, or 0 where the two certified intervals do not tell it from that."""
+    apart = lower > h.solution.upper or upper < h.solution.lower
+    return _signed(upper - h.constant) if apart else "0"
+
+
+def _remark(h: Hardness, removed: Removal) -> str:
+    if set(removed.optimal_arms) <= set(h.bandit.optimal_arms.tolist()):
+        return removed.note
+    return f"{removed.note}; best now: {_listed(h, list(removed.optimal_arms))}"
+
+
+def _price(h: Hardness, width: float) -> dict[str, Any]:
+    """One row of the prices; a width that has none says why."""
+    try:
+        price = h.price_of_optimism(width)
+    except AllocoptError as error:
+        return {"width": width, "value": None, "lower": None, "price": None, "remark": str(error)}
+    found = h.optimism(width)
+    remark = "" if found.status is Status.CERTIFIED else f"{found.status.name}: {found.stats['reason']}"
+    return {"width": width, "value": found.value, "lower": found.lower, "price": price, "remark": remark}
+
+
+def document(
+    h: Hardness, widths: Iterable[float] = WIDTHS, additions: Sequence[Addition] = (), *, prove: bool = True
+) -> dict[str, Any]:
+    """The whole report as JSON data: infinities are the string "inf", what does not exist is null.
+
+    Examples
+    --------
+    >>> from allocopt.hardness import hardness
+    >>> from allocopt.instances import counter_example
+    >>> round(document(hardness(counter_example(0.01)))["ucb_ratio"], 6)
+    25.25
+    """
+
+    def named(entry: dict[str, Any]) -> dict[str, Any]:
+        return entry if h.labels is None else {"arm": entry["arm"], "label": h.labels[entry["arm"]], **entry}
+
+    alternatives = [
+        {"arm": a.arm, "theta": a.theta, "shift": a.shift, "evidence": a.evidence, "contributions": a.contributions}
+        for a in h.alternatives
+    ]
+    additions_found = [
+        {"vector": a.vector, "gap": a.gap, "value": a.solution.value, "lower": a.solution.lower, "change": a.change,
+         "status": a.solution.status.name, "note": a.note} for a in additions
+    ]  # fmt: skip
+    best = h.best_arm
+    plain: dict[str, Any] = _plain({
+        "constant": {"value": h.solution.value, "lower": h.solution.lower, "upper": h.solution.upper},
+        "proven": enclosure_document(h.proven) if prove else None,
+        "solution": solution_document(h.solution, None),
+        "ucb_constant": h.ucb_constant,
+        "ucb_ratio": h.ucb_ratio,
+        "best_arm_time": h.best_arm_time,
+        "best_arm_status": None if best is None else best.status.name,
+        "price_of_optimism": [_price(h, width) for width in widths],
+        "informative": [named(asdict(e)) for e in h.informative],
+        "confusing": [named(asdict(e)) for e in h.confusing],
+        "alternatives": [named(a) for a in alternatives],
+        "evidence": h.evidence,
+        "gradient": h.gradient,
+        "gradient_unique": h.sensitivity.unique,
+        "gap_derivatives": h.gap_derivatives,
+        "gap_derivatives_unique": h.sensitivity.gaps_unique,
+        "derivatives_note": h.sensitivity.note,
+        "leave_one_out": [named({**asdict(r), "value": r.value}) for r in h.leave_one_out],
+        "additions": additions_found,
+        "geometry": asdict(h.geometry),
+        "warnings": h.warnings,
+    })  # fmt: skip
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(entry) for entry in value.tolist()]
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else None if np.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def page(
+    h: Hardness, widths: Iterable[float] = WIDTHS, additions: Sequence[Addition] = (), *, title: str = "Hardness report",
+    most: int = 200, prove: bool = True, pictures: bool = True,
+) -> str:  # fmt: skip
+    """The report as one HTML page that needs nothing but itself.
+
+    Examples
+    --------
+    >>> from allocopt.hardness import hardness
+    >>> from allocopt.instances import counter_example
+    >>> page(hardness(counter_example(0.01)), pictures=False)[:15]
+    '<!DOCTYPE html>'
+    """
+    parts = list(sections(h, widths, additions, most=most, prove=prove))
+    body = [_section(parts[0]), _pictures(h) if pictures else "", *(_section(part) for part in parts[1:])]
+    heading = escape(printable(title))
+    return "\n".join([
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">', f"<title>{heading}</title>",
+        f"<style>{_STYLE}</style>", "</head>", "<body>", "<main>", f"<h1>{heading}</h1>", *body,
+        f"<footer>allocopt {escape(__version__)}: c(A,θ) = min Σ α_x Δ_x subject to ||x||² &lt;= Δ_x²/(2σ²) in the norm of "
+        "H(α)^-1, for all suboptimal arms x.</footer>", "</main>", "</body>", "</html>", "",
+    ])  # fmt: skip
+
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0; }
+main { max-width: 70rem; margin: 0 auto; padding: 1.5rem; }
+h1 { font-size: 1.6rem; margin: 0 0 1rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .4rem; }
+p, li { max-width: 50rem; margin: .3rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0; }
+th, td { padding: .2rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid #8885; white-space: nowrap; }
+th { font-weight: 600; border-bottom: 2px solid #888; }
+td.words, th.words { text-align: left; min-width: 8rem; white-space: normal; overflow-wrap: anywhere; }
+td.name { opacity: .7; text-align: left; }
+.warning { border-left: 4px solid #d08000; padding-left: .8rem; }
+.pictures { display: flex; flex-wrap: wrap; gap: 1.5rem; align-items: flex-start; margin: 1.5rem 0; }
+figure { flex: 0 1 24rem; margin: 0; }
+img { max-width: 100%; background: #fff; }
+figcaption, footer, .more { opacity: .7; font-size: .85rem; }
+footer { margin-top: 2rem; }
+@media print {
+  main { max-width: none; padding: 0; }
+  tr, figure { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  .wide { overflow: visible; }
+}
+"""
+
+
+def _section(section: Section) -> str:
+    lines = [f"<h2>{escape(section.title)}</h2>"]
+    if section.title == "Warnings":
+        items = "".join(f"<li>{_text(text)}</li>" for text in section.text)
+        return f'<section class="warning">{lines[0]}<ul>{items}</ul></section>'
+    lines += [f"<p>{_text(text)}</p>" for text in section.text]
+    if section.columns:
+        pairs = not any(section.columns)
+        kinds = [' class="words"' if i in section.left else "" for i in range(len(section.columns))]
+        if pairs:
+            kinds[0] = ' class="name"'
+        head = "".join(f"<th{kind}>{_text(name)}</th>" for name, kind in zip(section.columns, kinds, strict=True))
+        lines += ['<div class="wide"><table>', "" if pairs else f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+        for row in section.rows:
+            cells = "".join(f"<td{kind}>{_text(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+            lines.append(f"<tr>{cells}</tr>")
+        lines.append("</tbody></table></div>")
+    if section.omitted:
+        lines.append(f'<p class="more">and {section.omitted} more (allocopt hardness --json has all)</p>')
+    return "<section>" + "\n".join(lines) + "</section>"
+
+
+def _text(text: str) -> str:
+    """Text that stays text, whatever characters and writing directions it has."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def _pictures(h: Hardness) -> str:
+    """The instance and its allocation as embedded pictures, or a line that says why there is none."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return "<p class=\"more\">No pictures: they need matplotlib (pip install 'allocopt[plots]').</p>"
+    from allocopt import plots
+
+    made = []
+    try:
+        if h.bandit.dim in (2, 3):
+            made.append(("The arms, θ and the most confusing alternatives",
+                         plots.geometry(h.bandit, h.solution, h.alternatives)))  # fmt: skip
+        made.append(("The allocation: who pays, and for which constraints", plots.allocation(h.solution)))
+    except AllocoptError as error:
+        return f'<p class="more">No pictures: {_text(str(error))}</p>'
+    return f'<div class="pictures">{"".join(_figure(caption, drawn) for caption, drawn in made)}</div>'
+
+
+def _figure(caption: str, drawn: Any) -> str:
+    from allocopt import plots
+
+    with tempfile.TemporaryDirectory() as folder:
+        encoded = base64.b64encode(plots.save(drawn, Path(folder) / "picture.png").read_bytes()).decode("ascii")
+    return (
+        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{encoded}">'
+        f"<figcaption>{_text(caption)}</figcaption></figure>"
+    )
