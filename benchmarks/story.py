@@ -127,10 +127,10 @@ def draw_price(result: StudyResult) -> None:
             line = (2 - 1 / (16 * a)) / (128 * a**2) / epsilon
             axes.plot(
                 epsilon[line > 1], line[line > 1], color=BLACK, linewidth=0.9, linestyle=":",
-                label="(2 − 1/(16a))/(128a²) · 1/ε, that is Ω(1/ε)" if i == 0 else None,
+                label="Ω(1/ε)" if i == 0 else None,
             )  # fmt: skip
         axes.axhline(1.0, color=GREY, linewidth=0.8, zorder=1)
-        axes.annotate("price 1: optimism is optimal", (1.1e-6, 0.55), fontsize=7, color="#555555")
+        axes.annotate("price 1: the bound does not rule optimism out", (1.1e-6, 0.55), fontsize=7, color="#555555")
         renew_legend(figure)
     plots.save(figure, HERE / "price.png", overwrite=True)
 
@@ -255,8 +255,8 @@ def ratio_table(result: StudyResult) -> str:
     if rough.any():
         widest = float(np.max(c["upper"][rough] / c["lower"][rough] - 1))
         status = (
-            f"c certified to 1e-8 for all but {rough.sum()}, whose arms are dependent up to rounding; their bounds are at "
-            f"most {widest:.0e} apart"
+            f"c certified to 1e-8 for all but {rough.sum()}, where rounding stands in the way; their bounds are at most "
+            f"{widest:.0e} apart"
         )
     return (
         f"## Random instances\n\n{n:,} instances ({status}): unit arms and θ, uniform on the sphere. UCB's constant over c: median "

@@ -28,6 +28,7 @@ _WARM = 10.0  # gap above which the last master says too little about the next
 _ROUGH = 0.03  # gap to which masters are solved at first
 _CLOSE = 0.3  # gap below which they are solved to the end
 _IDLE = 1e-7  # share of the largest α or λ below which one is idle
+_FULL = 0.9  # share of its upper bound from which an arm counts as played as much as it may
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
 
@@ -77,20 +78,20 @@ def generate(
         multipliers[targets] = result.multipliers
         bounds = monitor.report(alpha, multipliers, passes)
         passes += 1
-        if not np.isfinite(bounds.upper):
+        if not np.isfinite(bounds.constraints).all():  # (an infinite upper bound only says that constraints are missing)
             features, warm = _widen(problem, features, passes), None
             continue
-        # an arm at its upper bound may have any price, so with bounds an arm outside is wanted as soon as its price is > 1
-        limit = float(bounds.prices[features].max()) if problem.upper is None else 1.0
+        limit = _going_rate(problem, bounds.prices[features], result.alpha, features)
         entering_features = _violators(bounds.prices, features, limit, _ENTER * problem.rank)
         limit = float(bounds.constraints[targets].max())
         entering_targets = _violators(bounds.constraints, targets, limit, _ENTER * problem.rank)
         improved = bounds.gap < 0.9 * gap
         gap = min(gap, bounds.gap)
-        if not len(entering_features) and not len(entering_targets) and master_tol <= monitor.tol and not improved:
+        nothing_enters = not len(entering_features) and not len(entering_targets)
+        if nothing_enters and master_tol <= monitor.tol and not improved:
             break  # the master is as good as this arithmetic makes it
         # Far from the optimum a rough master tells as well which arms are missing; close to it they hardly change.
-        master_tol = monitor.tol if bounds.gap < _CLOSE else _ROUGH
+        master_tol = monitor.tol if bounds.gap < _CLOSE or nothing_enters else _ROUGH
         features = np.union1d(_keep(features, result.alpha, _SPARE * problem.rank), entering_features)
         targets = np.union1d(_keep(targets, result.multipliers, _SPARE * problem.rank), entering_targets)
         warm = (alpha[features], multipliers[targets], bounds.gap) if bounds.gap < _WARM else None
@@ -200,6 +201,16 @@ def _largest(values: Array, count: int) -> IntArray:
     if count >= len(values):
         return np.arange(len(values))
     return np.sort(np.argpartition(-values, count)[:count])
+
+
+def _going_rate(problem: Canonical, prices: Array, alpha: Array, features: IntArray) -> float:
+    """The price above which an arm outside the master is wanted: that of the arms which the master can still play more.
+
+    An arm at its upper bound may have any price. (The scale of λ, and with it of all prices, is the certificate's choice.)
+    """
+    if problem.upper is None:
+        return float(prices.max())
+    return float(prices[alpha < _FULL * problem.upper[features]].max(initial=0.0)) or 1.0
 
 
 def _violators(values: Array, inside: IntArray, limit: float, count: int) -> IntArray:

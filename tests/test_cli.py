@@ -17,7 +17,7 @@ from allocopt.commands import solve as solve_module
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]
-COMMANDS = ("demo", "solve", "verify", "spanner")
+COMMANDS = ("demo", "solve", "verify", "spanner", "schedule", "simulate", "hardness", "study")
 ROOT = Path(__file__).parents[1]
 TIME = 60
 
