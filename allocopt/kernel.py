@@ -751,9 +751,10 @@ def _newton(
             after = max(after, 0.0) / (pairs * mu)
             sigma = min(max(after * after * after, 0.3 if since_better >= 3 else 1e-6), 1.0)
             centre = max(sigma * mu, _LEAST_CENTRE * tol * cost / pairs)
+            share = min(primal, dual)
             for i in range(k):
-                to_s[i] += d_s[i] * d_nu[i] - centre
-                to_z[i] += d_alpha[i] * d_z[i] - centre
+                to_s[i] += share * d_s[i] * d_nu[i] - centre
+                to_z[i] += share * d_alpha[i] * d_z[i] - centre
         for i in range(k):
             at[i] += primal * d_alpha[i]
             s[i] += primal * d_s[i]

@@ -34,7 +34,7 @@ def _describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
     if isinstance(value, str | bytes | int | float | complex | bool | None.__class__):
-        text = repr(value)
+        text = repr(value.item() if isinstance(value, np.generic) else value)
         return text if len(text) <= 60 else text[:57] + "..."
     if isinstance(value, Sequence):
         return f"a {type(value).__name__} of {len(value)} items"
@@ -180,6 +180,15 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
     if top > limit or bottom < 1 / limit:
         bad = top if top > limit else bottom
         raise error(f"{name}: expected magnitudes between {1 / limit:g} and {limit:g}, got {bad:g}; use other units")
+    if values.ndim == 2:  # a row may be zero, or tiny beside the others, but its squares must not vanish
+        with np.errstate(invalid="ignore"):
+            rows = np.maximum(values.max(axis=1), -values.min(axis=1))
+        vanishing = np.flatnonzero((rows > 0) & (rows < 1 / limit**2))
+        if len(vanishing):
+            i = int(vanishing[0])
+            raise error(
+                f"{name}: expected rows that are zero or of magnitude {1 / limit**2:g} at least, but row {i} is {rows[i]:g}"
+            )
 
 
 def frozen(array: Array) -> Array:

@@ -282,11 +282,13 @@ def _predictor_corrector(state: _State, tol: float, least_sigma: float) -> _Stat
     cost = float(state.alpha.sum())
     # below a share of the tolerance a smaller μ gains nothing and only spoils the Newton matrix
     centre = max(sigma * state.mu, _LEAST_CENTRE * tol * cost / state.pairs)
+    # the second-order term is right for a full step; of a short one only its share is, and all of it leads astray
+    share = min(primal, dual)
     step = state.step(
         (
-            state.products[0] + guess.s * guess.nu - centre,
-            state.products[1] + guess.alpha * guess.z - centre,
-            state.products[2] - guess.alpha[state.capped] * guess.v - centre,
+            state.products[0] + share * guess.s * guess.nu - centre,
+            state.products[1] + share * guess.alpha * guess.z - centre,
+            state.products[2] - share * guess.alpha[state.capped] * guess.v - centre,
         )
     )
     primal, dual = (min(1.0, _BOUNDARY * length) for length in state.lengths(step))
