@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
+from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable, SolverFailed
 from allocopt.threads import single_threaded
 from allocopt.validation import Array, IntArray, whole_number
 
@@ -200,8 +200,15 @@ class DaskArms:
         # Gaps and masks travel with the tasks: what was scattered instead would be lost with the worker that holds it.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             futures = client.compute(tasks, retries=3)
+        lost = importlib.import_module("distributed").KilledWorker
         for future in futures:
-            yield future.result()
+            try:
+                result = future.result()
+            except lost as error:
+                raise SolverFailed(
+                    f"arms: every worker that took up {error.task!r} died; has it enough memory?"
+                ) from None
+            yield result
 
     def array(self) -> Array:
         """Not possible: the arms may not fit into memory."""
@@ -270,11 +277,7 @@ def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
     """
     da = _dask("dask.array")
     source = Path(path).resolve()
-    try:
-        mapped = np.lib.format.open_memmap(source, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InvalidFile(f"{source}: cannot be mapped as a NumPy file of numbers: {reason}") from None
+    mapped = _mapped(str(source))
     if mapped.ndim != 2 or mapped.dtype.kind not in "fiub" or not mapped.size:
         raise InvalidFile(f"{source}: expected a matrix of numbers, got shape {mapped.shape} of type {mapped.dtype}")
     k, d = mapped.shape
@@ -289,4 +292,12 @@ def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
 
 def _mapped_rows(path: str, rows: int, block_info: Any = None) -> Any:
     start = block_info[None]["chunk-location"][0] * rows
-    return np.lib.format.open_memmap(path, mode="r")[start : start + rows]
+    return _mapped(path)[start : start + rows]
+
+
+def _mapped(path: str) -> Any:
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InvalidFile(f"{path}: cannot be mapped as a NumPy file of numbers: {reason}") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.arms import open_store
 from allocopt.bandit import arm_matrix, checked_labels
 from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.proof import read_json
@@ -43,7 +44,8 @@ def read_instance(path: str | Path) -> Instance:
         raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {source.suffix or 'no extension'!r}")
     entries = _read(source, reader)
     try:
-        arms = arm_matrix(entries.get("arms"))
+        raw = entries.get("arms")
+        arms = raw if open_store(raw) is not None else arm_matrix(raw)  # large sets stay where they are
         theta = _optional(entries, "theta", arms.shape[1])
         gaps = _optional(entries, "gaps", len(arms))
         if theta is not None and gaps is not None:

@@ -231,6 +231,32 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     >>> horizon([[1, 0], [0, 1]], [0, 0.5], 1000).n_targets
     1
     """
+    n = whole_number("n", n, InvalidOption, least=3)
+    store, x, delta = _arms_and_gaps(arms, gaps)
+    if store is None:
+        from allocopt.reduction import spanning_coordinates
+
+        rank = len(spanning_coordinates(x))
+    else:
+        from allocopt.streamed import store_rank
+
+        rank = store_rank(store)
+    level = f_n(n, rank, constant)
+    if store is not None:
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level, horizon=n))
+    return horizon_at_level(x, delta, level, n)
+
+
+def at_level(arms: Any, gaps: Any, level: float) -> AllocationProgram:
+    """``horizon`` at a given level: 2 is the regret program of gaps that need not come from a θ."""
+    store, x, delta = _arms_and_gaps(arms, gaps)
+    if store is not None:
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level))
+    return horizon_at_level(x, delta, level, None)
+
+
+def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]:
+    """A store, or arms in memory, and gaps that fit them."""
     store = open_store(arms)
     x = arm_matrix(arms) if store is None else np.zeros((0, 0))
     k = len(x) if store is None else store.shape[0]
@@ -240,18 +266,10 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     if (delta < 0).any():
         i = int(np.flatnonzero(delta < 0)[0])
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
-    n = whole_number("n", n, InvalidOption, least=3)
-    if store is not None:
-        from allocopt.streamed import store_rank
-
-        level = f_n(n, store_rank(store), constant)
-        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level, horizon=n))
-    in_range("arms", x, InvalidInstance)
-    _check_learnable(x, delta)
-    from allocopt.reduction import spanning_coordinates
-
-    level = f_n(n, len(spanning_coordinates(x)), constant)
-    return horizon_at_level(x, delta, level, n)
+    if store is None:
+        in_range("arms", x, InvalidInstance)
+        _check_learnable(x, delta)
+    return store, x, delta
 
 
 def horizon_at_level(arms: Array, gaps: Array, level: float, n: int | None) -> AllocationProgram:

@@ -78,7 +78,9 @@ def generate(
         multipliers[targets] = result.multipliers
         bounds = monitor.report(alpha, multipliers, passes)
         passes += 1
-        if not np.isfinite(bounds.constraints).all():  # (an infinite upper bound only says that constraints are missing)
+        if not np.isfinite(
+            bounds.constraints
+        ).all():  # (an infinite upper bound only says that constraints are missing)
             features, warm = _widen(problem, features, passes), None
             continue
         limit = _going_rate(problem, bounds.prices[features], result.alpha, features)

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import dask
@@ -172,6 +173,16 @@ def test_how_many_threads_look_at_the_blocks_does_not_matter(monkeypatch):
     assert same_interval(found[0], found[1]) and same_interval(found[0], found[2])
 
 
+def test_solves_in_several_threads_do_not_disturb_each_other():
+    sets = [unit_arms(4, 300, seed) for seed in range(6)]
+    sets = [(arms.astype(np.float32), theta) for arms, theta in sets]
+    with in_blocks():
+        alone = [ao.regret_constant(*each) for each in sets]
+        with ThreadPoolExecutor(6) as pool:
+            together = list(pool.map(lambda each: ao.regret_constant(*each), sets))
+    assert all(same_interval(one, other) for one, other in zip(alone, together, strict=True))
+
+
 @settings(max_examples=15)
 @given(bandits(kinds=("plain", "tiny gap", "duplicates", "exact ties", "rank-deficient"), max_arms=40))
 def test_float32_is_taken_as_exact(bandit):
@@ -310,6 +321,15 @@ def test_files_that_are_not_matrices_of_numbers_are_refused_in_one_line(tmp_path
         dask_npy(tmp_path / "arms.npz")
     with pytest.raises(InvalidFile, match="No such file"):
         dask_npy(tmp_path / "nothing.npy")
+
+
+def test_a_file_that_disappears_is_named(tmp_path):
+    path = tmp_path / "arms.npy"
+    np.save(path, np.ones((100, 4)))
+    array = dask_npy(path)
+    path.unlink()
+    with pytest.raises(InvalidFile, match=r"arms\.npy: cannot be mapped as a NumPy file of numbers: No such file"):
+        ao.LinearBandit(array, np.ones(4))
 
 
 # Dask

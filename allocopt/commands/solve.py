@@ -15,9 +15,10 @@ from allocopt.commands.app import File, Json, app, print_json
 from allocopt.display import progress_line, solution_document, solution_tables
 from allocopt.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.files import Instance, read_instance, read_vector
-from allocopt.program import AllocationProgram, horizon_at_level
+from allocopt.program import AllocationProgram, at_level
 from allocopt.solution import Status
 from allocopt.solve import solve
+from allocopt.streamed import StreamedProgram
 from allocopt.validation import Array
 
 
@@ -46,7 +47,12 @@ def solve_command(
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
-    prove: Annotated[bool, typer.Option(help="Prove the interval in exact arithmetic.")] = True,
+    prove: Annotated[
+        bool | None,
+        typer.Option(
+            "--prove/--no-prove", help="Prove the interval in exact arithmetic (default: unless the set is large)."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Solve an instance and certify the answer."""
@@ -56,6 +62,8 @@ def solve_command(
             instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
         )
     built = _build(instance, program, noise_variance, horizon, width)
+    if prove is None:
+        prove = not isinstance(built, StreamedProgram)  # exact arithmetic takes milliseconds an arm
     options = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
@@ -109,5 +117,7 @@ def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: float | No
         raise InvalidOption(f"--program: {program.value} needs θ, but the file has gaps only")
     if noise not in (None, 1.0):
         raise InvalidOption("--noise-variance: only with θ; with gaps, multiply the result by it")
-    checked = programs.horizon(arms, gaps, 3 if n is None else n)
-    return checked if program is Program.horizon else horizon_at_level(checked.features, checked.costs, 2.0, None)
+    if program is Program.regret:
+        return at_level(arms, gaps, 2.0)
+    assert n is not None
+    return programs.horizon(arms, gaps, n)

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.allocator import Allocator
 from allocopt.errors import InvalidOption, SolverFailed
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
+from allocopt.program import g_optimal
+from allocopt.solve import solve
 from allocopt.spanner import barycentric_spanner
 from allocopt.validation import Array, IntArray, positive_number
 
@@ -174,7 +175,7 @@ def _design(setting: Setting, survivors: IntArray) -> tuple[Array | None, Array]
         else:
             coordinates = barycentric_spanner(arms, 1.0).coefficients
             # costs 1 and radii 1: the horizon program with all gaps and the level equal to 1
-            solution = Allocator(coordinates, level=1.0, tol=_TOL).solve(np.ones(len(survivors)))
+            solution = solve(g_optimal(coordinates), tol=_TOL)
             if not math.isfinite(solution.upper):
                 reason = solution.stats.get("reason", "no reason given")
                 raise SolverFailed(f"PhasedElimination: no G-optimal design for {len(survivors)} arms: {reason}")
