@@ -23,9 +23,11 @@ from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["ArmStore", "DaskArms", "ListedArms", "dask_npy", "open_store"]
 
-LARGE = 2_000_000
+LARGE = 400_000
 """Entries from which a set of arms is seen through a store: below, everything fits in a cache or nearly so."""
-_MANY = 20_000  # arms that such a set has at least: a few arms of very many coordinates are another problem
+SHARED = 2_000_000
+"""Entries from which an array is used where it is; smaller ones are copied, so that users may change theirs."""
+_MANY = 10_000  # arms that such a set has at least: a few arms of very many coordinates are another problem
 _BLOCK_ENTRIES = 160_000  # of a block: it and its image fit into a core's cache, and numpy's overhead stays small
 
 Task = Callable[..., Any]
@@ -264,6 +266,8 @@ def open_store(arms: Any) -> ArmStore | None:
     if arms.size < LARGE or len(arms) < _MANY:
         return None
     view = arms.view(np.ndarray)
+    if arms.size < SHARED and arms.flags.writeable:
+        view = view.copy()
     if arms.dtype.newbyteorder("=") not in (np.float32, np.float64):
         view = view.astype(np.float64)
     view.flags.writeable = False  # of the view: the user's own array stays as it is

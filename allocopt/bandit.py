@@ -28,7 +28,7 @@ class LinearBandit:
     Parameters
     ----------
     arms : array_like, shape (k, d)
-        One row per arm. Copied, unless it is a read-only float64 array, which is shared. Sets of two million entries and
+        One row per arm. Copied, unless it is a read-only float64 array, which is shared. Arrays of two million entries and
         more (float32 or float64, in memory or memory-mapped) are never copied: do not change them while results are in
         use. A Dask array stays where it is. float32 values are taken as exact.
     theta : array_like, shape (d,)

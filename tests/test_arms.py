@@ -39,6 +39,7 @@ def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
     """Every array is a large set, in blocks of a few rows; ``rows=None`` keeps the ordinary size of blocks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stores, "LARGE", 0)
+        patch.setattr(stores, "SHARED", 0)
         patch.setattr(stores, "_MANY", 0)
         if rows is not None:
             patch.setattr(stores, "block_rows", lambda columns: rows)
@@ -224,6 +225,16 @@ def test_other_numbers_become_doubles_before_anyone_subtracts_them(dtype):
 # The user's array
 
 
+def test_a_writeable_array_below_the_size_for_sharing_is_copied():
+    arms = np.random.default_rng(0).normal(size=(20_000, 20))
+    bandit = ao.LinearBandit(arms, np.ones(20))
+    assert bandit.store is not None
+    assert not np.shares_memory(bandit.arms, arms)
+    before = bandit.means.copy()
+    arms[:] = 0.0
+    assert (ao.LinearBandit(bandit.arms, np.ones(20)).means == before).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_users_array_is_shared_and_left_alone(dtype):
     arms, theta = unit_arms(3, 50)
@@ -249,10 +260,10 @@ def test_read_only_arrays_stay_read_only():
     assert not arms.flags.writeable
 
 
-def test_a_set_is_large_from_two_million_entries_and_twenty_thousand_arms():
+def test_a_set_is_large_from_400000_entries_and_ten_thousand_arms():
     arms, theta = unit_arms(20, 105_000)
     assert isinstance(open_store(arms), ListedArms)
-    assert open_store(arms[:99_999]) is None
+    assert open_store(arms[:19_999]) is None
     assert open_store(arms.reshape(-1, 20 * 21)) is None
     assert open_store(arms.tolist()[:10]) is None
     s = ao.regret_constant(arms, theta, tol=1e-6)

@@ -174,7 +174,6 @@ def _design(setting: Setting, survivors: IntArray) -> tuple[Array | None, Array]
             setting.memo[key] = None, np.zeros(len(survivors))
         else:
             coordinates = barycentric_spanner(arms, 1.0).coefficients
-            # costs 1 and radii 1: the horizon program with all gaps and the level equal to 1
             solution = solve(g_optimal(coordinates), tol=_TOL)
             if not math.isfinite(solution.upper):
                 reason = solution.stats.get("reason", "no reason given")
