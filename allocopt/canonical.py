@@ -157,7 +157,10 @@ class Frame:
 
     def padded_prices(self, prices: Array, norm2: Array, errors: Array) -> Array:
         """Prices that are surely not too small; ``errors`` are the relative errors of the rows."""
-        padded: Array = prices * (1.0 + np.minimum(2.0 * errors + self.dual_drift, 1e3))
+        # √p is a norm of the row too, but one in which an error of the row can weigh more than the row itself does
+        steepest = float(self.spectrum.max(initial=0.0))
+        weighted = errors * np.sqrt(steepest * norm2 / np.maximum(prices, 1e-300))
+        padded: Array = prices * (1.0 + np.minimum(2.0 * weighted + weighted * weighted + self.dual_drift, 1e3))
         padded += self.summation_error(prices, norm2)
         return padded
 

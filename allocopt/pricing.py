@@ -287,10 +287,8 @@ class PriceTask:
             g = np.where(norm2 > 0, norm2 / (delta * delta * self.scale), 0.0)
             a2 = np.where(norm2 > 0, norm2 / delta, 0.0)
             p = np.where(norm2 > 0, prices / delta, 0.0)
-            # √p is a norm of the image too, but one in which an error of it can weigh more than the image itself does
-            weight = np.sqrt(self._steepest * norm2 / np.maximum(prices, 1e-300))
         g_padded = np.where(norm2 > 0, self.frame.padded_constraints(g, errors), 0.0)
-        p_padded = np.where(norm2 > 0, self.frame.padded_prices(p, a2, errors * weight), 0.0)
+        p_padded = np.where(norm2 > 0, self.frame.padded_prices(p, a2, errors), 0.0)
         targets = _above(g, self.inside_constraint * (1.0 + _VIOLATION), self.keep)
         features = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
         return PriceReport(
