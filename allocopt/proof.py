@@ -7,8 +7,6 @@ the strings "inf". The bounds in the file are for human readers: loading recompu
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from allocopt.program import (
 )
 from allocopt.solution import Solution
 from allocopt.validation import Array, positive_number, vector, whole_number
+from allocopt.writing import whole_file
 
 __all__ = ["FORMAT", "VERSION", "load_solution", "save_solution"]
 
@@ -39,19 +38,8 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
     target = Path(path)
     text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text + "\n")
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)  # mkstemp makes files that only their owner can read
-        Path(temporary).replace(target)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise InvalidFile(f"{target}: cannot write the proof file: {error.strerror or error}") from None
+    with whole_file(target, overwrite=True, what="the proof file") as out:
+        out.write(text.encode("utf-8") + b"\n")
 
 
 def proof_document(solution: Solution) -> dict[str, Any]:
