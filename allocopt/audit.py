@@ -127,8 +127,8 @@ class Audit:
         ]
 
     def _time(self, time: int) -> int:
-        if not -len(self.n) <= time < len(self.n):
-            raise InvalidOption(f"time: expected a position from 0 to {len(self.n) - 1}, got {time}")
+        if not isinstance(time, int | np.integer) or not -len(self.n) <= time < len(self.n):
+            raise InvalidOption(f"time: expected a position from 0 to {len(self.n) - 1}, got {time!r}")
         return time % len(self.n)
 
     def __repr__(self) -> str:

@@ -93,8 +93,8 @@ def f_n_delta(n: float | Many, delta: float | Many, dim: int, constant: float = 
     >>> f_n_delta(10**6, 1e-6, 2) == f_n(10**6, 2)
     True
     """
-    log_n = _log_horizon(n)
-    return _plain(_level(_log_inverse(delta), log_n, dim, constant), n, delta)
+    log_n, log_confidence = _fitting(_log_horizon(n), _log_inverse(delta))
+    return _plain(_level(log_confidence, log_n, dim, constant), n, delta)
 
 
 @overload
@@ -113,11 +113,11 @@ def h_n_delta(n: float | Many, delta: float | Many, constant: float = 1.0) -> fl
     >>> round(h_n_delta(10**6, 0.05), 6)
     12.056847
     """
-    log_n = _log_horizon(n)
+    log_n, log_confidence = _fitting(_log_horizon(n), _log_inverse(delta))
     c = positive_number("constant", constant, InvalidOption)
     if c < 1:
         raise InvalidOption(f"constant: expected a number >= 1 (as the lemma has it), got {c!r}")
-    return _plain(2.0 * (1.0 + 1.0 / log_n) * (math.log(c) + np.log(log_n) + _log_inverse(delta)), n, delta)
+    return _plain(2.0 * (1.0 + 1.0 / log_n) * (math.log(c) + np.log(log_n) + log_confidence), n, delta)
 
 
 @overload
@@ -186,9 +186,10 @@ def peeling_level(
     >>> round(peeling_level(1000, 0.05, floor=1.0), 6)
     15.948919
     """
-    factor = 1.0 + 1.0 / _log_horizon(n)
+    log_n, log_confidence = _fitting(_log_horizon(n), _log_inverse(delta))
+    factor = 1.0 + 1.0 / log_n
     steps = peeling_steps(cast(Any, n), floor, variance)
-    return _plain(2.0 * factor * (np.log(steps) + _log_inverse(delta)), n, delta)
+    return _plain(2.0 * factor * (np.log(steps) + log_confidence), n, delta)
 
 
 def confidence_widths(directions: Any, gram: Any, level: float, noise_variance: float = 1.0) -> Array:
@@ -242,6 +243,16 @@ def _log_inverse(delta: float | Many) -> Any:
     if bad.any():
         raise InvalidOption(f"delta: expected numbers in (0, 1), got {float(np.ravel(values)[np.ravel(bad)][0])!r}")
     return -np.log(values)
+
+
+def _fitting(log_n: Any, log_confidence: Any) -> tuple[Any, Any]:
+    """Both as they are, once they are known to broadcast."""
+    shapes = np.shape(log_n), np.shape(log_confidence)
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise InvalidOption(f"delta: expected as many as n, whose shape is {shapes[0]}, got {shapes[1]}") from None
+    return log_n, log_confidence
 
 
 def _several(value: object) -> bool:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt import sensitivity as sensitive
+from allocopt.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
 from allocopt.bandit import LinearBandit
-from allocopt.canonical import Canonical, whitener
 from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.program import best_arm
 from allocopt.progress import Callback
-from allocopt.reduction import spanning_coordinates
-from allocopt.sensitivity import Alternative, Optimum, Removal, Sensitivity
+from allocopt.removal import Removal, removal, without
+from allocopt.roles import Confusing, Informative, confusing, informative
+from allocopt.sensitivity import Alternative, Optimum, Sensitivity
 from allocopt.solution import Solution, Status
 from allocopt.solve import solve
 from allocopt.tolerances import DEFAULT_TOL
@@ -28,42 +29,10 @@ from allocopt.validation import Array, positive_number, vector, whole_number
 if TYPE_CHECKING:
     from allocopt.certificate import Enclosure
 
-__all__ = ["Addition", "Confusing", "Geometry", "Hardness", "Informative", "StepCallback", "hardness"]
-
-NEAR_TIE = 1e-3
-"""Gaps below this share of the largest are called near ties: their constraints ask for 10⁶ times the precision."""
-
-COLLINEAR = 1e-3
-"""Sine of an angle below which two arms are called nearly collinear: what tells them apart is a millionth of H."""
+__all__ = ["Addition", "Hardness", "StepCallback", "hardness"]
 
 StepCallback = Callable[[str, int, int], object]
 """Told before each step of a long computation: what comes now, how many steps are done, how many there are."""
-
-
-@dataclass(frozen=True)
-class Informative:
-    """An arm of the support: it is played although it is known to be bad, for what it tells."""
-
-    arm: int
-    gap: float
-    allocation: float
-    """α: it is played α·log n times."""
-    regret_share: float
-    """αΔ/c. Weighted by the multipliers of the confusing arms, this is also its share of the evidence against them."""
-    information_share: float
-    """α||x||²_{H^-1}/r, its leverage: these add up to 1 over the support (r is the dimension of the quotient)."""
-
-
-@dataclass(frozen=True)
-class Confusing:
-    """An arm whose constraint is tight: α is no smaller because this arm could otherwise be the best one."""
-
-    arm: int
-    gap: float
-    multiplier: float
-    """λ; they add up to c."""
-    share: float
-    """λ/c."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,32 +47,6 @@ class Addition:
     """The new c minus the old one."""
     note: str
     """What the arm does: nothing, inform, confuse, or take over as the best arm."""
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The instance in numbers."""
-
-    n_arms: int
-    dim: int
-    rank: int
-    """Dimension of the span of the arms."""
-    quotient_rank: int
-    """r, what is left of it modulo the optimal arms: the dimensions to explore."""
-    optimal_arms: int
-    gap_min: float
-    gap_median: float
-    """Of the positive gaps."""
-    gap_max: float
-    near_ties: int
-    """Arms with a positive gap below a thousandth of the largest."""
-    condition: float
-    """Of the matrix of arms, with its columns scaled to length 1."""
-    least_sine: float
-    """The smallest sine between different directions among the arms that matter (optimal, informative, confusing), in the
-    coordinates in which the second moment of all arms is the identity; 1 if there is only one direction."""
-    closest_arms: tuple[int, int] | None
-    """The two arms with that sine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +79,8 @@ class Hardness:
 
     def label(self, arm: int) -> str:
         """The name of an arm: its label, or "arm 3"."""
-        return f"arm {arm}" if self.labels is None else self.labels[arm]
+        index = self._arm(arm)
+        return f"arm {index}" if self.labels is None else self.labels[index]
 
     @cached_property
     def proven(self) -> Enclosure:
@@ -194,35 +138,12 @@ class Hardness:
     @cached_property
     def informative(self) -> tuple[Informative, ...]:
         """The arms of the support, the dearest first."""
-        bounds, solution, gaps = self.at.bounds, self.solution, self.bandit.gaps
-        if bounds is None:
-            return ()
-        problem = self.at.reduction.canonical
-        basis = whitener(problem, bounds.alpha)
-        if basis is None:
-            raise SolverFailed("the information matrix of the optimal allocation is singular in double precision")
-        rows = problem.features @ basis
-        leverage = np.zeros(self.bandit.n_arms)
-        leverage[self.at.arms] = bounds.alpha * np.einsum("ij,ij->i", rows, rows) / problem.rank
-        cost = gaps[solution.support] * solution.allocation[solution.support]
-        order = solution.support[np.argsort(-cost, kind="stable")]
-        return tuple(
-            Informative(
-                i, float(gaps[i]), float(solution.allocation[i]),
-                float(gaps[i] * solution.allocation[i] / cost.sum()), float(leverage[i]),
-            )
-            for i in order.tolist()
-        )  # fmt: skip
+        return informative(self.at)
 
     @cached_property
     def confusing(self) -> tuple[Confusing, ...]:
         """The arms whose constraints are tight, the largest multiplier first."""
-        lam, binding = self.solution.multipliers, self.solution.binding
-        order = binding[np.argsort(-lam[binding], kind="stable")]
-        total = float(lam.sum())
-        return tuple(
-            Confusing(j, float(self.bandit.gaps[j]), float(lam[j]), float(lam[j]) / total) for j in order.tolist()
-        )
+        return confusing(self.at)
 
     @cached_property
     def evidence(self) -> Array:
@@ -280,12 +201,12 @@ class Hardness:
         found = []
         for done, arm in enumerate(arms):
             step(f"without {self.label(arm)}", done, len(arms))
-            found.append(sensitive.removal(self.at, arm))
+            found.append(removal(self.at, arm))
         return tuple(sorted(found, key=lambda r: -r.change))
 
     def without(self, arm: int) -> Solution:
         """The certified solution of the instance without an arm, solved from scratch (to ``verify()`` or ``save()``)."""
-        return sensitive.optimum(sensitive.without(self.bandit, self._arm(arm)), self.solution.tol).solution
+        return sensitive.optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
 
     def with_arm(self, arm: Any, label: str = "added") -> Addition:
         """c with one more arm, a vector of d entries.
@@ -300,6 +221,8 @@ class Hardness:
         """
         old = self.bandit
         row = vector("arm", arm, InvalidInstance, length=old.dim)
+        if not isinstance(label, str):
+            raise InvalidInstance(f"label: expected a text, got {label!r}")
         labels = None if old.labels is None else (*old.labels, label)
         arms = np.concatenate([self.at.vectors, row[None, :]])
         arms.flags.writeable = False  # so that the bandit shares it
@@ -312,11 +235,11 @@ class Hardness:
     def _effect(self, new: LinearBandit, found: Solution) -> str:
         index = self.bandit.n_arms
         if index in new.optimal_arms:
-            alone = len(new.optimal_arms) == 1
+            if len(new.optimal_arms) == 1:
+                return "it is the best arm now: another instance"
+            known = new.rank == self.bandit.rank and len(found.coordinates) == len(self.solution.coordinates)
             return (
-                "it is the best arm now: another instance"
-                if alone
-                else "it ties for the best arm: its direction is free"
+                f"it ties for the best arm: its direction {'was' if known else 'is'} free{' before' if known else ''}"
             )
         roles = [name for name, arms in (("informs", found.support), ("confuses", found.binding)) if index in arms]
         return (
@@ -326,16 +249,7 @@ class Hardness:
     @cached_property
     def geometry(self) -> Geometry:
         """Gaps and directions in numbers."""
-        b = self.bandit
-        positive = b.gaps[b.suboptimal_arms]
-        condition, sine, pair = _directions(self.at.vectors, np.unique(np.concatenate(
-            [b.optimal_arms[:100], self.solution.support, self.solution.binding]
-        )))  # fmt: skip
-        near = int((positive < NEAR_TIE * b.gap_max).sum())
-        return Geometry(
-            b.n_arms, b.dim, b.rank, len(self.at.reduction.quotient.coordinates), len(b.optimal_arms), b.gap_min,
-            float(np.median(positive)), b.gap_max, near, condition, sine, pair,
-        )  # fmt: skip
+        return geometry(self.at)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -376,8 +290,8 @@ class Hardness:
         return self
 
     def to_html(self, **options: Any) -> str:
-        """The report as one self-contained page; the options are those of `allocopt.report.page`."""
-        from allocopt.report import page
+        """The report as one self-contained page; the options are those of `allocopt.report_page.page`."""
+        from allocopt.report_page import page
 
         return page(self, **options)
 
@@ -424,26 +338,3 @@ def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callba
         raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
     _ = bandit.arms_in_memory  # arms on a cluster are refused before anything is computed
     return Hardness(sensitive.optimum(bandit, positive_number("tol", tol), callback))
-
-
-def _directions(arms: Array, some: Any) -> tuple[float, float, tuple[int, int] | None]:
-    """The condition number of all arms, and the smallest sine between different directions among some of them."""
-    coordinates = list(spanning_coordinates(arms))
-    rows = arms[:, coordinates]
-    basis = whitener(Canonical(rows, rows, rows[:0]), np.ones(len(rows)))
-    if basis is None:
-        return float("inf"), 0.0, None
-    stretch = np.linalg.svd(basis * np.linalg.norm(rows, axis=0)[:, None], compute_uv=False)
-    white = rows[some] @ basis
-    length = np.linalg.norm(white, axis=1)
-    index, unit = some[length > 0], white[length > 0] / length[length > 0, None]
-    best, pair = 1.0, None
-    for i in range(len(unit) - 1):
-        # the rest of each vector after projection: accurate for small angles, where 1 − cos² is not
-        cosine = unit[i + 1 :] @ unit[i]
-        sine = np.linalg.norm(unit[i + 1 :] - cosine[:, None] * unit[i], axis=1)
-        sine[sine <= 1e-15 * len(coordinates)] = np.inf  # the same direction: duplicates and multiples
-        j = int(np.argmin(sine))
-        if sine[j] < best:
-            best, pair = float(sine[j]), (int(index[i]), int(index[i + 1 + j]))
-    return float(stretch[0] / stretch[-1]), best, pair

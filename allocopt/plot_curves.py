@@ -25,6 +25,7 @@ from allocopt.plot_style import (
     number,
     text,
 )
+from allocopt.simulation_result import SimulationResult
 from allocopt.validation import Array, IntArray, matrix, positive_number, vector
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _percent(share: float) -> str:
 
 
 def regret_curves(
-    curves: Mapping[str, tuple[Any, Any]],
+    curves: Mapping[str, Any],
     *,
     constant: float | None = None,
     horizon: float | None = None,
@@ -205,7 +206,7 @@ def regret_curves(
     Parameters
     ----------
     curves : mapping
-        Name → (times, regret), with one row of regret per run and one column per time.
+        Name → what `simulate` returned, or (times, regret) with one row of regret per run and one column per time.
     constant : float, optional
         c(A,θ): draws c·log n.
     horizon : int, optional
@@ -259,6 +260,8 @@ def regret_curves(
 
 
 def _runs(name: str, curve: Any, last: float) -> tuple[Array, Array]:
+    if isinstance(curve, SimulationResult):
+        curve = (curve.times, curve.regret)
     if not isinstance(curve, Sequence) or isinstance(curve, str) or len(curve) != 2:
         raise InvalidOption(f"curves[{name!r}]: expected (times, regret), got a {type(curve).__name__}")
     times = vector(f"curves[{name!r}]: times", curve[0], InvalidOption)

@@ -187,6 +187,8 @@ def _rounds(solution: Solution, finite: Array, horizon: float | None) -> int:
             n *= 10
         return n
     n = whole_number("horizon", given if horizon is None else horizon, least=3)
+    if n > 1e300:
+        raise InvalidOption(f"horizon: expected at most 1e300 rounds, got a number of {len(str(n))} digits")
     if given is not None and n != given:
         raise InvalidOption(f"horizon: the solution is for n = {given}, got {n}")
     spent = finite.sum() * (math.log(n) if per_log else 1.0)

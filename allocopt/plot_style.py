@@ -235,6 +235,7 @@ _AROUND: Final = (*_NEAR, *((1.8 * dx, 1.8 * dy) for dx, dy in _NEAR))
 
 def number(value: float) -> str:
     """A number in three digits, as a human writes it: 0.05, 8, 1200, 3·10⁻⁷."""
+    value = float(value)  # NumPy knows no whole numbers beyond 64 bits
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "?"
     if value == 0 or 1e-3 <= abs(value) < 1e5:

@@ -298,7 +298,7 @@ def _notes(schedule: Schedule) -> Iterator[str]:
             else ""
         )
         yield (
-            f"the allocation does not fit: {wanted:.10g} pulls are wanted, {got:.10g} are played in the "
+            f"the allocation does not fit: {wanted:.10g} pulls are wanted, {got:.10g} {'is' if got == 1 else 'are'} played in the "
             f"{schedule.length} rounds left{how}; {len(short)} arm{'s get' if len(short) > 1 else ' gets'} fewer than wanted, "
             f"first arm {short[0]}: {schedule.pulls[short[0]]} of {schedule._quota[short[0]]:.10g}"
         )

@@ -53,6 +53,8 @@ def planned_scale(solution: Solution, n: int, level: Any, constant: float) -> fl
     program = solution.program
     origin = program.origin
     kind = program.kind
+    if level is not None and not isinstance(level, str):
+        level = positive_number("level", level, InvalidOption)
     if origin.horizon is not None and origin.horizon != n:
         raise InvalidOption(f"horizon: expected {origin.horizon}, the n that the {kind} solution was made for, got {n}")
     if fixed_number_of_rounds(program):
@@ -101,7 +103,7 @@ def _level(program: AllocationProgram, n: int, level: Any, constant: float) -> f
         return f_n(n, _rank(program), constant)
     if isinstance(level, str):
         raise InvalidOption(f"level: expected 'f_n', 'log' or a positive number, got {level!r}")
-    return positive_number("level", level, InvalidOption)
+    return float(level)
 
 
 def _rank(program: AllocationProgram) -> int:

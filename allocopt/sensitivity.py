@@ -1,4 +1,4 @@
-r"""How c(A,θ) answers to its data: most confusing alternatives, derivatives, arms taken away.
+r"""How c(A,θ) answers to its data: most confusing alternatives, derivatives, what optimism would pay.
 
 Everything here starts from an `Optimum`: a certified pair (α, λ) of the regret program, in the quotient by the optimal arms,
 where α(x*) = ∞ is exact. The alternatives are those of the lower bound's proof (Theorem `thm:lower` of the paper), the
@@ -18,7 +18,7 @@ from allocopt.canonical import Bounds, Canonical, evaluate, whitener
 from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.program import optimism, regret
 from allocopt.progress import Callback
-from allocopt.reduction import Reduction, divide_out, reduce, spanning_coordinates
+from allocopt.reduction import Reduction, divide_out, reduce
 from allocopt.solution import Solution, Status
 from allocopt.solve import certified_solution, solve
 from allocopt.threads import single_threaded
@@ -28,18 +28,13 @@ from allocopt.validation import Array, IntArray, frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "Alternative", "Optimum", "Removal", "Sensitivity", "alternatives", "evidence", "optimistic", "optimum", "removal",
-    "sensitivity", "without",
-]  # fmt: skip
+__all__ = ["Alternative", "Optimum", "Sensitivity", "alternatives", "evidence", "optimistic", "optimum", "sensitivity"]
 
 _SHARP = 1e-11  # gap to aim at: derivatives and alternatives have the accuracy of (α, λ), not that of the value
+_NEARLY_TIGHT = 1e-2  # room of a constraint that might become tight when idle arms are left out
 _FLAT = 1e-9  # eigenvalue, of a matrix with unit diagonal, below which a direction changes nothing
 _MOVES = 1e-6  # relative change of the gradient along such a direction that counts
 _MOST_TIED = 2000  # arms at the price 1 up to which uniqueness is examined (one eigenvalue problem of this order)
-_NEAR = 4  # times r arms and constraints, besides those in use, that the re-solve without an arm starts from
-_PASSES = 50  # over all arms, before a search from there gives up its head start
-_FEW = 100  # arms that need no head start
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,29 +93,6 @@ class Sensitivity:
     """What holds instead, where a derivative is missing or not unique; else empty."""
 
 
-@dataclass(frozen=True)
-class Removal:
-    """c without one arm."""
-
-    arm: int
-    role: str
-    """What the arm was: "informative" (in the support), "confusing" (its constraint is tight), both, or "optimal"."""
-    lower: float
-    upper: float
-    """Certified bounds on c of the remaining arms."""
-    change: float
-    """``upper`` minus the value of c with all arms."""
-    optimal_arms: tuple[int, ...]
-    """The optimal arms of what remains, by their indices in the whole instance."""
-    note: str
-    """What else changed: another best arm, fewer dimensions, nothing left to learn; else empty."""
-
-    @property
-    def value(self) -> float:
-        """c without the arm (the upper bound)."""
-        return self.upper
-
-
 def optimum(bandit: LinearBandit, tol: float, callback: Callback | None = None) -> Optimum:
     """Solve the regret program as sharply as doubles allow, and judge the answer by ``tol``.
 
@@ -151,7 +123,33 @@ def _tidied(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
     idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
     slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
     clean = evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam))
-    return clean if clean.gap <= max(bounds.gap, tol) else bounds
+    return _undusted(problem, clean if clean.gap <= max(bounds.gap, tol) else bounds)
+
+
+def _undusted(problem: Canonical, bounds: Bounds) -> Bounds:
+    """Without dust on arms whose price is 1 as well: those in use are solved for alone, if that is as sharp for all arms.
+
+    Such arms are many where arms depend on each other, as the paths of a graph do.
+    """
+    from allocopt.solvers import interior_point
+
+    alpha, lam, g = bounds.alpha, bounds.multipliers, bounds.constraints
+    used = alpha >= SUPPORT * alpha.max()
+    if (used | (alpha == 0)).all():
+        return bounds
+    asked = (lam > 0) | (g >= (1.0 - _NEARLY_TIGHT) * g.max())
+    part = Canonical(problem.features[used], problem.targets[asked], problem.base)
+    if whitener(part, alpha[used]) is None:
+        return bounds
+    try:
+        with single_threaded():
+            found = interior_point.minimise(part, _SHARP, lambda: None)
+    except SolverFailed:
+        return bounds
+    less, weights = np.zeros(len(alpha)), np.zeros(len(lam))
+    less[used], weights[asked] = found.alpha, found.multipliers
+    clean = evaluate(problem, less, weights)
+    return clean if clean.gap <= max(bounds.gap, _SHARP) else bounds
 
 
 def evidence(at: Optimum) -> Array:
@@ -299,85 +297,8 @@ def _kernel(gram: Array) -> Array:
     return kernel
 
 
-def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
-    """c without one arm, certified; the search starts from the arms that matter with it.
-
-    Examples
-    --------
-    >>> from allocopt.instances import counter_example
-    >>> round(removal(optimum(counter_example(0.01), 1e-8), 1).value, 6)
-    200.0
-    """
-    bandit, solution = at.bandit, at.solution
-    rest = np.delete(np.arange(bandit.n_arms), arm)
-    roles = [name for name, arms in (("optimal", bandit.optimal_arms), ("informative", solution.support),
-                                     ("confusing", solution.binding)) if arm in arms]  # fmt: skip
-    role = " and ".join(roles) or "idle"
-    kept = np.setdiff1d(bandit.optimal_arms, [arm])
-
-    def result(lower: float, upper: float, optimal: IntArray, note: str = "") -> Removal:
-        return Removal(arm, role, lower, upper, upper - solution.value, tuple(optimal.tolist()), note)
-
-    if len(kept) and len(kept) == len(rest):
-        return result(0.0, 0.0, kept, "every remaining arm is optimal: there is nothing to learn")
-    if len(kept) == len(bandit.optimal_arms):
-        bounds = _resolved(at, arm)
-        if bounds is not None:
-            return result(bounds.lower, bounds.upper, kept)
-    smaller = without(bandit, arm)
-    optimal = rest[smaller.optimal_arms]
-    if not len(smaller.suboptimal_arms):
-        return result(0.0, 0.0, optimal, "every remaining arm is optimal: there is nothing to learn")
-    notes = []
-    if not len(kept):
-        notes.append("another instance: the best arm is gone, and every gap with it")
-    if smaller.rank < bandit.rank:
-        notes.append(f"the remaining arms span {smaller.rank} dimensions instead of {bandit.rank}")
-    cold = solve(regret(smaller), tol=solution.tol, callback=callback)
-    if cold.status is not Status.CERTIFIED:
-        notes.append(f"{cold.status.name}: {cold.stats['reason']}")
-    return result(cold.lower, cold.upper, optimal, "; ".join(notes))
-
-
-def without(bandit: LinearBandit, arm: int) -> LinearBandit:
-    """The bandit without one arm; the other optimal arms, if there are any, stay the optimal ones.
-
-    Examples
-    --------
-    >>> from allocopt.instances import counter_example
-    >>> without(counter_example(0.01), 1).n_arms
-    2
-    """
-    rest = np.delete(np.arange(bandit.n_arms), arm)
-    if not len(rest):
-        raise InvalidInstance("arm: expected at least two arms, since nothing is left without the only one")
-    kept = np.flatnonzero(np.isin(rest, bandit.optimal_arms))
-    labels = None if bandit.labels is None else tuple(bandit.labels[i] for i in rest.tolist())
-    return LinearBandit(
-        bandit.arms_in_memory[rest], bandit.theta, bandit.noise_variance, bandit.tie_tolerance,
-        kept if len(kept) else None, labels,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def _resolved(at: Optimum, arm: int) -> Bounds | None:
-    """Certified bounds without a suboptimal arm, from the sets that matter with it; None where a fresh start is needed."""
-    position = np.flatnonzero(at.arms == arm)
-    full, known = at.reduction.canonical, at.bounds
-    if not len(position) or known is None or full.ratios is None or len(at.arms) == 1:
-        return None
-    problem = Canonical(
-        np.delete(full.features, position, 0), np.delete(full.targets, position, 0), full.base,
-        ratios=np.delete(full.ratios, position),
-    )  # fmt: skip
-    if len(spanning_coordinates(problem.features)) < problem.rank:
-        return None
-    important = _important(at, known)
-    important = important[important != position]
-    return _grown(problem, important - (important > position), at.solution.tol)
-
-
 def optimistic(at: Optimum, width: float) -> Solution:
-    """The certified solution of the optimism program, found from the optimum without its bounds.
+    """The certified solution of the optimism program; where its bounds cost nothing, that of the optimum itself.
 
     Examples
     --------
@@ -387,75 +308,9 @@ def optimistic(at: Optimum, width: float) -> Solution:
     """
     program = optimism(at.bandit, width)
     tol = at.solution.tol
-    if at.bounds is not None:
+    if at.bounds is not None and (at.solution.allocation <= program.upper).all():
         reduction = reduce(program)
-        problem = reduction.canonical
-        assert np.array_equal(reduction.variables, at.arms)
-        if (at.solution.allocation <= program.upper).all():  # then the bounds cost nothing
-            bounds: Bounds | None = evaluate(problem, at.bounds.alpha, at.bounds.multipliers)
-        else:
-            bounds = _grown(problem, _important(at, at.bounds), tol) if len(at.arms) > _FEW else None
-        if bounds is not None and bounds.gap <= tol:
-            return certified_solution(reduction, bounds, "active-set", tol, None, {})
+        bounds = evaluate(reduction.canonical, at.bounds.alpha, at.bounds.multipliers)
+        if bounds.gap <= tol:
+            return certified_solution(reduction, bounds, at.solution.method, tol, None, {})
     return solve(program, tol=tol)
-
-
-def _grown(problem: Canonical, inside: IntArray, tol: float) -> Bounds | None:
-    """Certified bounds from a program over some arms, grown by what the others lack; None where that leads nowhere.
-
-    An arm brings its constraint along. In the optimism program it can meet that constraint by itself, so that the small
-    programs are feasible; and since none is ever dropped, the loop ends.
-    """
-    from allocopt.solvers import interior_point
-
-    ratios = problem.ratios
-    assert ratios is not None
-    for _ in range(_PASSES):
-        upper = None if problem.upper is None else problem.upper[inside]
-        part = Canonical(
-            problem.features[inside], problem.targets[inside], problem.base, upper, problem.offset, ratios[inside]
-        )
-        try:
-            with single_threaded():
-                found = interior_point.minimise(part, tol, lambda: None)
-        except SolverFailed:
-            return None
-        alpha, lam = np.zeros(len(problem.features)), np.zeros(len(problem.targets))
-        alpha[inside], lam[inside] = found.alpha, found.multipliers
-        missing = _missing(problem, ratios, alpha, lam, inside, 0.1 * tol)
-        if missing is None:
-            return None
-        if not len(missing):
-            bounds = evaluate(problem, alpha, lam)
-            return bounds if bounds.gap <= tol else None
-        inside = np.union1d(inside, missing)
-    return None
-
-
-def _missing(
-    problem: Canonical, ratios: Array, alpha: Array, lam: Array, inside: IntArray, slack: float
-) -> IntArray | None:
-    """The arms outside that are worth more than those inside, or whose constraints are violated more; the worst first."""
-    basis = whitener(problem, alpha)
-    if basis is None:
-        return None
-    white = problem.features @ basis
-    g = np.einsum("ij,ij->i", white, white) * ratios**2
-    on = np.flatnonzero(lam > 0)
-    images = white @ (white[on] * (ratios[on] * np.sqrt(lam[on]))[:, None]).T
-    prices = np.einsum("ij,ij->i", images, images)
-    # an arm at its upper bound may have any price
-    loose = inside if problem.upper is None else inside[alpha[inside] < (1.0 - BINDING) * problem.upper[inside]]
-    found = []
-    for values, most in ((prices, prices[loose].max(initial=0.0)), (g, g[inside].max())):
-        above = np.setdiff1d(np.flatnonzero(values > most * (1.0 + slack)), inside)
-        found.append(above[np.argsort(-values[above])][: 2 * problem.rank])
-    return np.union1d(*found)
-
-
-def _important(at: Optimum, known: Bounds) -> IntArray:
-    """What is in use at the optimum, and what would come into use first (positions in ``at.arms``)."""
-    used = np.flatnonzero((known.alpha > 0) | (known.multipliers > 0))
-    count = min(_NEAR * at.reduction.canonical.rank, len(at.arms))
-    first = [np.argpartition(-values, count - 1)[:count] for values in (known.prices, known.constraints)]
-    return np.union1d(used, np.concatenate(first))

@@ -7,8 +7,10 @@ in the same rounds.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import re
 import time
 from collections.abc import Callable
 from os import PathLike
@@ -19,6 +21,7 @@ import numpy as np
 
 from allocopt.bandit import LinearBandit
 from allocopt.errors import InvalidInstance, InvalidOption
+from allocopt.rounding import LONGEST
 from allocopt.simulation_result import SimulationResult, load_simulation
 from allocopt.simulation_store import Chunk, Store, digest
 from allocopt.validation import IntArray, whole_number
@@ -37,6 +40,7 @@ _CHUNK_ROUNDS = {
     True: 2 * 10**7,
     False: 2 * 10**5,
 }  # a chunk takes a few seconds, compiled or not: little is lost by a kill
+_MOST_NUMBERS = 10**9  # in a result (8 GB): beyond, a simulation would end in a lack of memory, perhaps after days
 _LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy and progress is seen
 
 
@@ -100,10 +104,15 @@ def simulate(
     started = time.perf_counter()
     _check_bandit(bandit)
     checked = _checked_policy(policy)
-    horizon, runs = _checked_horizon(horizon), whole_number("runs", runs, InvalidOption, least=1)
+    horizon = _checked_horizon(horizon)
     grid = default_times(horizon) if times is None else _checked_times(times, horizon)
+    runs = _checked_runs(runs, len(grid) + bandit.n_arms)
     if environment is not None and not callable(environment):
         raise InvalidOption(f"environment: expected a function of (arm, t, rng), got a {type(environment).__name__}")
+    if callback is not None and not callable(callback):
+        raise InvalidOption(f"callback: expected a function of (done, runs, seconds), got a {type(callback).__name__}")
+    if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
+        raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
     folder = None if checkpoint is None else Path(checkpoint)
     entropy, spawn_key = _seed(rng, folder)
     experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment)
@@ -185,7 +194,20 @@ def _checked_policy(policy: Any) -> Any:
 def _checked_horizon(horizon: Any) -> int:
     from allocopt.policies.base import LEAST_HORIZON
 
-    return whole_number("horizon", horizon, InvalidOption, least=LEAST_HORIZON)
+    n = whole_number("horizon", horizon, InvalidOption, least=LEAST_HORIZON)
+    if n > LONGEST:
+        raise InvalidOption(f"horizon: expected at most {LONGEST}, got {n}")
+    return n
+
+
+def _checked_runs(runs: Any, numbers: int) -> int:
+    checked = whole_number("runs", runs, InvalidOption, least=1)
+    most = max(1, _MOST_NUMBERS // numbers)
+    if checked > most:
+        raise InvalidOption(
+            f"runs: expected at most {most} ({numbers} numbers are kept of each, for its times and arms), got {checked}"
+        )
+    return checked
 
 
 def _checked_times(times: Any, horizon: int) -> IntArray:
@@ -243,12 +265,24 @@ def _seed(rng: Any, folder: Path | None) -> tuple[Any, tuple[int, ...]]:
 def _parameters(policy: Any) -> dict[str, Any]:
     """Parameters as JSON data; of a user's policy, whatever its attributes are."""
     own = getattr(policy, "parameters", None)
-    found = own if isinstance(own, dict) else {k: v for k, v in vars(policy).items() if not k.startswith("_")}
-    plain = (int, float, str, bool, type(None))
-    return {
-        str(k): v if isinstance(v, plain) and v == v and v not in (np.inf, -np.inf) else repr(v)
-        for k, v in found.items()
-    }
+    if not isinstance(own, dict):
+        slots = {k: getattr(policy, k) for kind in type(policy).__mro__ for k in _slots(kind) if hasattr(policy, k)}
+        own = {k: v for k, v in {**slots, **getattr(policy, "__dict__", {})}.items() if not k.startswith("_")}
+    return {str(k): _plain(v) for k, v in own.items()}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON data that is the same in the next process, and differs where the parameter does."""
+    if isinstance(value, int | float | str | bool | None.__class__):
+        return value if not isinstance(value, float) or math.isfinite(value) else repr(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:  # repr() rounds, and leaves the middle out
+        return f"array of shape {value.shape}, {value.dtype}, sha256 {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))  # where an object lies in memory says nothing
 
 
 def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:

@@ -107,8 +107,9 @@ class SimulationResult:
             raise InvalidOption(f"policy {self.policy} has no phases")
         if not 0 <= whole_number("run", run) < self.runs:
             raise InvalidOption(f"run: expected a number from 0 to {self.runs - 1}, got {run!r}")
+        now = whole_number("t", t)
         for phase in self.phases[run]:
-            if phase.start <= t < phase.start + phase.length:
+            if phase.start <= now < phase.start + phase.length:
                 return phase
         raise InvalidOption(f"t: expected a round from 1 to {self.horizon}, got {t!r}")
 

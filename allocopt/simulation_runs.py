@@ -70,7 +70,8 @@ class Experiment:
     @property
     def policy_name(self) -> str:
         """The policy's name, or that of its class."""
-        return str(getattr(self.policy, "name", type(self.policy).__name__))
+        name = getattr(self.policy, "name", None)
+        return name if isinstance(name, str) else type(self.policy).__name__
 
 
 def played(experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any) -> Iterator[Chunk]:
@@ -187,6 +188,9 @@ def _play_interpreted(
     arms = setting.arms.copy()
     arms.flags.writeable = False  # a user's policy may not move the arms under the others' feet
     player = experiment.policy.start(arms, setting.horizon, setting.noise_variance, own)
+    for method in ("choose", "update"):
+        if not callable(getattr(player, method, None)):
+            raise InvalidOption(f"policy {name}: expected start() to return a player with {method}(), got {player!r}")
     for t in range(1, setting.horizon + 1):
         arm = checked_arm(name, player.choose(), setting.n_arms, t)
         if environment is None:
@@ -198,4 +202,7 @@ def _play_interpreted(
                 raise InvalidInstance(f"environment: {error} (run {run})") from None
         count(ledger, t, arm)
         player.update(arm, reward)
-    return tuple(getattr(player, "phases", ()))
+    phases = getattr(player, "phases", ())
+    if not isinstance(phases, tuple | list) or not all(isinstance(p, Phase) for p in phases):
+        raise InvalidOption(f"policy {name}: expected the player's phases to be Phase records, got {phases!r}")
+    return tuple(phases)

@@ -30,7 +30,11 @@ def parameter_value(key: str, value: Any) -> Any:
     """One value of a parameter as plain Python data: a bool, an int, a float, a string or a list of numbers."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if isinstance(value, bool | str):
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if not _is_unicode(value):
+            raise InvalidOption(f"{key}: expected a text that UTF-8 can hold, got {value!r}")
         return value
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
@@ -47,6 +51,14 @@ def parameter_value(key: str, value: Any) -> Any:
                 raise InvalidOption(f"{key}[{i}]: expected a number, as a list of numbers is one value, got {entry!r}")
         return [float(x) for x in entries]
     raise InvalidOption(f"{key}: expected a number, a string, true or false, or a list of numbers, got {_shown(value)}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(value: Any) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from allocopt.errors import InvalidFile, InvalidInstance, InvalidOption
 from allocopt.files import Instance, read_instance
 from allocopt.study_design import Design, Point
-from allocopt.study_source import Source, reason_of
+from allocopt.study_source import Source, encodable, reason_of
 
 __all__ = ["InstanceFiles", "instance_files"]
 
@@ -28,9 +29,9 @@ class InstanceFiles(Source):
     listed: tuple[str, ...] = field(default=(), repr=False)
     lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        return self.listed
+        return tuple(encodable(name) for name in self.listed)
 
     def identity(self) -> dict[str, Any]:
         return {"instances": self.path.name, "content": self.digest}
@@ -42,9 +43,9 @@ class InstanceFiles(Source):
                 return read_instance(self.path / self.listed[index])
             return _from_line(self.lines[index])
         except InvalidFile as error:
-            return str(error)
+            return reason_of(error)
         except InvalidInstance as error:
-            return f"{self.listed[index]}: {error}"
+            return f"{self.names[index]}: {reason_of(error)}"
 
     def make(self, entry: Any) -> Any:
         if isinstance(entry, str):

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from allocopt.bandit import LinearBandit
 from allocopt.errors import InvalidOption
 from allocopt.study_design import Design, Point
 from allocopt.study_source import Source, reason_of
@@ -63,7 +66,9 @@ def _load_function(label: str, text: str | None) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         hint = "" if text is not None else " (a file is given as path/to/file.py:function)"
         raise InvalidOption(f"family.function: {label}: {error}{hint}") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # even SystemExit: it is the user's code
         raise InvalidOption(f"family.function: {label}: importing it raises {reason_of(error)}") from None
     function: Any = module
     for part in name.split("."):
@@ -109,7 +114,7 @@ def _callable_label(function: Any) -> str:
 def code_digest(function: Any) -> str:
     """A digest of a function's file (or code), defaults and closure; another one whenever in doubt."""
     if isinstance(function, functools.partial):
-        seen = [code_digest(function.func), repr(function.args), repr(sorted(function.keywords.items()))]
+        seen = [code_digest(function.func), _content(function.args), _content(sorted(function.keywords.items()))]
     else:
         try:
             code = inspect.getsource(inspect.getmodule(function) or function)
@@ -118,9 +123,23 @@ def code_digest(function: Any) -> str:
             code = repr(function) if raw is None else f"{raw.co_code!r} {raw.co_consts!r} {raw.co_names!r}"
         cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
         owner = getattr(function, "__self__", None)
-        seen = [code, repr(getattr(function, "__qualname__", function)), repr(getattr(function, "__defaults__", None)),
-                repr(cells), repr(owner) if not isinstance(owner, types.ModuleType | None.__class__) else ""]  # fmt: skip
+        defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
+        seen = [code, repr(getattr(function, "__qualname__", function)), _content(defaults), _content(cells),
+                repr(owner) if not isinstance(owner, types.ModuleType | None.__class__) else ""]  # fmt: skip
     return hashlib.sha256("\0".join(seen).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _content(value: Any) -> str:
+    """A text that differs wherever the values do: the repr of a large array leaves out most of it."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {value.dtype} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, LinearBandit):
+        return f"bandit {_content(value.arms_in_memory)} {_content(value.theta)} {value.noise_variance!r}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_content(k)}: {_content(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}({', '.join(_content(v) for v in value)})"
+    return repr(value)
 
 
 def check_signature(what: str, function: Callable[..., Any], design: Design) -> None:

@@ -136,7 +136,9 @@ def _attempt(work: Callable[..., T], *arguments: Any) -> T | str:
     """What the work returns, or why it could not: users' code may raise anything, even SystemExit."""
     try:
         return work(*arguments)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return reason_of(error)
 
 

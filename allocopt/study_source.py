@@ -8,7 +8,7 @@ from typing import Any
 from allocopt.errors import AllocoptError
 from allocopt.study_design import Design, Point
 
-__all__ = ["Source", "reason_of"]
+__all__ = ["Source", "encodable", "reason_of"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,23 @@ class Source:
         """Refuse a design whose parameters this family does not have."""
 
 
+def encodable(text: str) -> str:
+    r"""Text as UTF-8 can hold it: bytes of a file's name that are no text, and broken Unicode, are spelled out.
+
+    Examples
+    --------
+    >>> print(encodable("a\udcff.json"))
+    a\udcff.json
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def reason_of(error: BaseException) -> str:
-    """An exception in one line."""
-    text = " ".join(str(error).split())
+    """An exception in one line, whatever its text is."""
+    try:
+        text = encodable(" ".join(str(error).split()))
+    except Exception:  # the user's own class, whose text cannot even be made
+        text = ""
     if isinstance(error, AllocoptError) and text:
         return text
     if isinstance(error, MemoryError):

@@ -88,7 +88,7 @@ class StudySpec:
         quantities = _quantities(content.get("quantities"))
         tol = positive_number("tol", content.get("tol", DEFAULT_TOL))
         method = content.get("method", "auto")
-        if method != "auto" and method not in METHODS:
+        if not isinstance(method, str) or (method != "auto" and method not in METHODS):
             raise InvalidOption(f"method: expected auto or one of {', '.join(METHODS)}, got {method!r}")
         design = _design(content)
         source = checked_source(content.get("family"), Path(folder), design)
@@ -140,7 +140,7 @@ def _quantities(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or not given:
         raise InvalidOption(f"quantities: expected a list of names out of {', '.join(QUANTITIES)}, got {given!r}")
     for x in given:
-        if x not in QUANTITIES:
+        if not isinstance(x, str) or x not in QUANTITIES:
             near = difflib.get_close_matches(str(x), QUANTITIES, 1)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(QUANTITIES)}"
             raise InvalidOption(f"quantities: {x!r} is unknown ({hint})")

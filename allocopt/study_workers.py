@@ -216,6 +216,11 @@ def on_dask(blocks: Blocks, address: str) -> Generator[Done, None, None]:
         raise MethodUnavailable("dask: a cluster needs distributed: pip install 'allocopt[dask]'") from None
     _must_travel(blocks)
     try:
+        if not address.startswith("inproc://"):  # a cluster within this process has no host and port
+            distributed.comm.get_address_host_port(distributed.comm.normalize_address(address), strict=True)
+    except ValueError as error:  # told here: a client with such an address takes half a minute to be given up
+        raise InvalidOption(f"dask: expected an address such as tcp://host:8786, got {address!r} ({error})") from None
+    try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
         raise InvalidOption(f"dask: expected the address of a running scheduler, such as tcp://host:8786, got {address!r} "

@@ -135,8 +135,9 @@ def test_runs_are_averaged():
     np.testing.assert_array_equal(report.under_explored_at(0), audit(bandit, mean[0], 100).under_explored)
     assert report.table(0)[0].n == 100
     assert "regret/(c log n)" in repr(report)
-    with pytest.raises(ao.InvalidOption, match="time: expected a position from 0 to 1"):
-        report.table(2)
+    for bad in (2, "x"):
+        with pytest.raises(ao.InvalidOption, match="time: expected a position from 0 to 1"):
+            report.table(bad)
 
 
 @given(bandits(kinds=("exact ties",), max_dim=4, max_arms=8), seeds)

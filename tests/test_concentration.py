@@ -92,6 +92,8 @@ def test_other_arguments_are_checked_by_name():
         ("constant", lambda: h_n_delta(100, 0.1, 0.5)), ("floor", lambda: peeling_steps(100, 0)),
         ("variance", lambda: peeling_steps(100, 1.0, -1)), ("level", lambda: confidence_widths([[1.0]], [[1.0]], -1)),
         ("noise_variance", lambda: confidence_widths([[1.0]], [[1.0]], 1, 0)),
+        ("delta", lambda: f_n_delta([3, 4, 5], [0.1, 0.2], 2)), ("delta", lambda: h_n_delta([3, 4, 5], [0.1, 0.2])),
+        ("delta", lambda: peeling_level([3, 4, 5], [0.1, 0.2])),
     ):  # fmt: skip
         with pytest.raises(ao.InvalidOption, match=f"^{name}: expected"):
             call()

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
@@ -401,6 +402,9 @@ def test_compute_tells_its_steps_and_the_object_can_be_pickled():
         (lambda h: h.without(7), "arm: expected an index below 3"),
         (lambda h: h.with_arm([1, 2, 3]), "arm: expected 2 entries, got 3"),
         (lambda h: h.with_arm([1, math.nan]), "arm: expected finite numbers"),
+        (lambda h: h.with_arm([1, 2], label=3), "label: expected a text, got 3"),
+        (lambda h: h.label(3), "arm: expected an index below 3"),
+        (lambda h: h.label("x"), "arm: expected a whole number"),
         (lambda h: h.price_of_optimism(0), "width: expected"),
         (lambda h: h.price_of_optimism(math.inf), "width: expected"),
         (lambda h: h.price_of_optimism(0.01), "could not be solved|cannot be met"),
@@ -412,6 +416,16 @@ def test_bad_input_gets_one_clear_line(call, words):
     with pytest.raises(ao.AllocoptError, match=words) as error:
         call(hardness(counter_example(0.01)))
     assert "\n" not in str(error.value)
+
+
+def test_idle_paths_of_a_graph_are_not_called_informative():
+    graph = nx.DiGraph()
+    rng = np.random.default_rng(0)
+    graph.add_weighted_edges_from((u, v, rng.uniform(0.5, 1.5)) for u, v in nx.grid_2d_graph(4, 4).edges)
+    h = hardness(ao.graphs.path_arms(graph, (0, 0), (3, 3)).bandit())
+    assert h.solution.status is ao.Status.CERTIFIED
+    assert min(entry.regret_share for entry in h.informative) > 1e-6
+    assert sum(entry.information_share for entry in h.informative) == pytest.approx(1)
 
 
 def test_the_report_loads_nothing_heavy():

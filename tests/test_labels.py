@@ -27,6 +27,39 @@ def test_three_lines_from_a_graph_to_a_certified_constant(routes):
     assert s.labels[s.optimal_arms[0]] == "s→a→t"
 
 
+def test_routes_keep_their_names_in_the_hardness_report_its_page_and_its_pictures(routes):
+    from allocopt import plots
+    from allocopt.report import document, sections
+
+    h = ao.hardness(routes.bandit())
+    names = {h.label(e.arm) for e in h.informative}
+    assert names <= set(routes.bandit().labels)
+    shown = {
+        cell for section in sections(h) if section.title == "Informative arms" for row in section.rows for cell in row
+    }
+    assert names <= shown
+    assert {entry["label"] for entry in document(h)["informative"]} == names
+    page = h.to_html(pictures=False)
+    assert all(f"<bdi>{name}</bdi>" in page for name in names)
+    ticks = {tick.get_text() for tick in plots.allocation(h.solution).axes[0].get_yticklabels()}
+    assert names <= ticks
+
+
+def test_routes_keep_their_names_on_the_command_line(routes, tmp_path):
+    path = tmp_path / "routes.json"
+    bandit = routes.bandit()
+    path.write_text(
+        json.dumps({"arms": bandit.arms.tolist(), "theta": bandit.theta.tolist(), "labels": bandit.labels}),
+        encoding="utf-8",
+    )
+    shown = CliRunner().invoke(app, ["hardness", str(path), "--no-prove", "--html", str(tmp_path / "page.html")])
+    assert shown.exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for label in bandit.labels:
+        assert label in shown.output
+        assert label in page
+
+
 def test_labels_survive_a_proof_file(routes, tmp_path):
     s = ao.solve(ao.programs.regret(routes.bandit()))
     s.save(tmp_path / "p.json")

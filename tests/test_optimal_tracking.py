@@ -113,13 +113,19 @@ def test_every_choice_is_the_one_of_the_definition(bandit, outlook, prudence, se
     ids=["counter-example", "three-dimensional", "uninformative", "finite-armed", "random"],
 )
 def test_without_noise_the_slope_comes_to_c_and_every_constraint_of_the_lower_bound_comes_to_hold(bandit):
-    c = ao.regret_constant(bandit.arms, bandit.theta).value
+    solution = ao.regret_constant(bandit.arms, bandit.theta)
+    c = solution.value
     begin, end = 10**8, 10**11
-    seen = [(t, float(pulls @ bandit.gaps)) for t, pulls in play_exactly(bandit, OptimalTracking(), end)]
+    seen = []
+    for t, pulls in play_exactly(bandit, OptimalTracking(), end):
+        seen.append((t, float(pulls @ bandit.gaps)))
     start = next((t, regret) for t, regret in seen if t >= begin)
     slope = (seen[-1][1] - start[1]) / math.log(seen[-1][0] / start[0])
     assert slope == pytest.approx(c, rel=0.15)
-    *_, (_, pulls) = play_exactly(bandit, OptimalTracking(), end)
+    # and it is paid on the arms that the optimal allocation pays on
+    paid = bandit.gaps * pulls
+    optimal = np.where(bandit.gaps > 0, bandit.gaps * np.minimum(solution.allocation, 1e300), 0.0)
+    assert np.abs(paid / paid.sum() - optimal / c).sum() / 2 <= 0.05
     coordinates = ao.barycentric_spanner(bandit.arms, 1.0).coefficients
     away = coordinates - coordinates[bandit.optimal_arms[0]]
     gram = coordinates.T @ (pulls[:, None] * coordinates)

@@ -284,6 +284,7 @@ def test_clipping_keeps_the_half_plane():
         ("increasing times", lambda b, s: plots.regret_curves({"a": ([3, 2], [[1, 2]])})),
         ("regret: expected finite numbers", lambda b, s: plots.regret_curves({"a": ([1, 2], [[1, np.nan]])})),
         ("constant: expected a non-negative", lambda b, s: plots.regret_curves({"a": ([1, 2], [[1, 2]])}, constant=-1)),
+        ("horizon: expected at most 1e300", lambda b, s: plots.geometry(b, s, horizon=10**400)),
         ("horizon: expected at least 10", lambda b, s: plots.regret_curves({"a": ([10, 20], [[1, 2]])}, horizon=5)),
     ],
 )  # fmt: skip
@@ -364,6 +365,12 @@ def test_regret_is_drawn_as_mean_and_quantiles():
         heights = band[band[:, 0] == t, 1]
         assert heights.min() == pytest.approx(low) and heights.max() == pytest.approx(high)
     assert axes.get_xlim()[1] == 1000
+
+
+def test_what_simulate_returns_can_be_drawn_as_it_is():
+    result = ao.simulate(ao.policies.UCB(), instances.build("counter-example", epsilon=0.1), 100, 3, rng=0)
+    mean = plots.regret_curves({"UCB": result}).axes[0].lines[0]
+    assert mean.get_ydata() == pytest.approx(result.regret.mean(axis=0))
 
 
 def test_a_single_run_is_a_line_without_a_band():

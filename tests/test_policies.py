@@ -20,6 +20,7 @@ from allocopt.policies import (
     EndOfOptimism,
     LinTS,
     LinUCB,
+    OptimalTracking,
     PhasedElimination,
     Setting,
     compiling,
@@ -28,8 +29,8 @@ from allocopt.policies import (
 )
 from allocopt.simulate import simulate
 
-ALL = (EndOfOptimism(), UCB(), LinUCB(), LinUCB(radius="theoretical"), LinTS(), PhasedElimination())
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination())
+ALL = (EndOfOptimism(), UCB(), LinUCB(), LinUCB(radius="theoretical"), LinTS(), PhasedElimination(), OptimalTracking())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())
 
 
 def by_name(policy):
@@ -373,6 +374,7 @@ def test_a_horizon_shorter_than_the_beginning_is_stated():
         (UCB(), "arms 0 to 3 once each"),
         (LinUCB(), "its first 4 arms once each"),
         (LinTS(), "its first 4 arms once each"),
+        (OptimalTracking(), "its first 4 arms once each"),
         (EndOfOptimism(), "the warm-up takes 5 × 2 = 10 rounds and the horizon is 4"),
         (PhasedElimination(), "the first phase takes"),
     ):
@@ -456,17 +458,17 @@ def test_without_numba_the_same_source_plays_the_same():
 import sys
 sys.modules["numba"] = None
 import numpy as np
-from allocopt import instances
+from allocopt import instances, policies
 from allocopt.simulate import simulate
 b = instances.random_unit(3, 5)
-for name in ("EndOfOptimism", "UCB", "LinUCB", "LinUCB:radius=theoretical", "LinTS", "PhasedElimination"):
+for name in (*policies.NAMES, "LinUCB:radius=theoretical"):
     r = simulate(name, b, 700, 2, rng=3)
     assert "numba is not installed" in r.notes[-1]
     print(r.pulls.ravel().tolist())
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
     bandit = instances.random_unit(3, 5)
-    names = ("EndOfOptimism", "UCB", "LinUCB", "LinUCB:radius=theoretical", "LinTS", "PhasedElimination")
+    names = (*policies.NAMES, "LinUCB:radius=theoretical")
     for line, name in zip(done.stdout.splitlines(), names, strict=True):
         assert line == str(simulate(name, bandit, 700, 2, rng=3).pulls.ravel().tolist()), name
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt import cli, report
+from allocopt import cli, report, report_page
 from allocopt.commands import hardness as command
 from allocopt.hardness import hardness
 from allocopt.instances import counter_example, random_unit
@@ -91,7 +91,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_is_whole_and_needs_nothing_from_outside(bandit):
-    page = Page(report.page(hardness(bandit)))
+    page = Page(report_page.page(hardness(bandit)))
     assert page.tags <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "section", "p", "ul", "li", "div", "table",
         "thead", "tbody", "tr", "th", "td", "bdi", "figure", "figcaption", "img", "footer",
@@ -111,7 +111,7 @@ def test_the_page_is_whole_and_needs_nothing_from_outside(bandit):
 
 
 def test_names_are_shown_as_they_are_and_never_become_markup(bandit):
-    text = report.page(hardness(bandit), title="<i>a title</i>")
+    text = report_page.page(hardness(bandit), title="<i>a title</i>")
     page = Page(text)
     assert "<i>" not in text
     assert "<i>a title</i>" in page.text
@@ -123,15 +123,43 @@ def test_names_are_shown_as_they_are_and_never_become_markup(bandit):
 
 
 def test_without_matplotlib_the_page_says_that_there_are_no_pictures(bandit, monkeypatch):
-    monkeypatch.setattr(report.importlib.util, "find_spec", lambda name: None)
-    text = report.page(hardness(bandit))
+    monkeypatch.setattr(report_page.importlib.util, "find_spec", lambda name: None)
+    text = report_page.page(hardness(bandit))
     assert "<img" not in text
     assert "allocopt[plots]" in html.unescape(text)
 
 
+@pytest.mark.parametrize("noise", [1e-30, 1e30])
+def test_numbers_beyond_64_bits_can_be_drawn(noise):
+    page = report_page.page(hardness(ao.LinearBandit([[1, 0], [0, 1], [0.99, 0.02]], [1, 0], noise_variance=noise)))
+    assert page.count("<img") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"widths": 3}, "widths: expected a list of positive numbers, got 3"),
+        ({"widths": ["x"]}, "widths: expected a positive, finite number, got 'x'"),
+        ({"most": 0}, "most: expected a whole number >= 1"),
+    ],
+)
+def test_wrong_options_of_the_page_are_one_clear_line(bandit, options, words):
+    with pytest.raises(ao.InvalidOption) as refused:
+        hardness(bandit).to_html(pictures=False, **options)
+    assert words in str(refused.value)
+
+
+def test_numbers_stay_whole_in_a_narrow_terminal_and_nothing_is_cut_off(instance):
+    shown = CliRunner().invoke(cli.app, ["hardness", str(instance), "--no-prove"], env={"COLUMNS": "80"})
+    assert max(map(len, shown.output.splitlines())) <= 80
+    assert "1.000000000" in shown.output and "informative" in shown.output
+    narrow = CliRunner().invoke(cli.app, ["hardness", str(instance), "--no-prove"], env={"COLUMNS": "50"})
+    assert max(map(len, narrow.output.splitlines())) <= 50
+
+
 @pytest.mark.parametrize("dim", [2, 3, 5])
 def test_the_page_has_the_pictures_that_the_dimension_allows(dim):
-    assert report.page(hardness(random_unit(dim, 8))).count("<img") == (2 if dim <= 3 else 1)
+    assert report_page.page(hardness(random_unit(dim, 8))).count("<img") == (2 if dim <= 3 else 1)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +175,7 @@ def test_the_page_has_the_pictures_that_the_dimension_allows(dim):
 )
 def test_awkward_instances_have_pages_and_documents(bandit):
     h = hardness(bandit)
-    text = report.page(h, pictures=False)
+    text = report_page.page(h, pictures=False)
     assert "nan" not in Page(text).text
     document = json.loads(json.dumps(report.document(h), allow_nan=False))
     assert len(document["gap_derivatives"]) == len(document["evidence"]) == bandit.n_arms
@@ -177,13 +205,13 @@ def test_long_tables_say_how_much_is_left_out():
     tables = {s.title: s for s in report.sections(h, most=2)}
     assert len(tables["Informative arms"].rows) == 2
     assert tables["Informative arms"].omitted == len(h.informative) - 2
-    assert f"and {len(h.informative) - 2} more" in report.page(h, most=2, pictures=False)
+    assert f"and {len(h.informative) - 2} more" in report_page.page(h, most=2, pictures=False)
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
 def test_a_real_browser_shows_the_page_and_runs_nothing(bandit, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text(report.page(hardness(bandit)), encoding="utf-8")
+    path.write_text(report_page.page(hardness(bandit)), encoding="utf-8")
     found = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -460,7 +460,7 @@ BAD = [
     ("played", {"played": [math.nan, 0, 0]}), ("played", {"played": "abc"}), ("played", {"played": [1000, 1, 0]}),
     ("played", {"played": [1e300, 0, 0]}), ("played", {"played": [[1, 2, 3]]}), ("order", {"order": "random"}),
     ("order", {"order": ["x"]}), ("rounding", {"rounding": "floor"}), ("level", {"level": "f"}), ("level", {"level": 0}),
-    ("level", {"level": -1.0}), ("level", {"level": True}), ("constant", {"constant": -1}),
+    ("level", {"level": -1.0}), ("level", {"level": True}), ("level", {"level": np.ones(2)}), ("constant", {"constant": -1}),
     ("exploration", {"exploration": 5}), ("exploration", {"exploration": 0, "rounding": "efficient"}),
     ("exploration", {"exploration": 2.5, "rounding": "efficient"}), ("solution", {"solution": "x"}),
     ("solution", {"solution": failed(counter_example(0.1))}),

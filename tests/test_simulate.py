@@ -1,5 +1,6 @@
 """simulate(): exact regret, reproducible streams, checkpoints that survive kill -9, files, a user's own policy, the command."""
 
+import io
 import json
 import math
 import os
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import allocopt as ao
 from allocopt import cli, instances
-from allocopt.commands import simulate as command  # noqa: F401  # adds the command
+from allocopt.commands import simulate as command  # adds the command
 from allocopt.errors import AllocoptError, InvalidFile, InvalidInstance, InvalidOption
 from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB
 from allocopt.simulate import default_times, load_simulation, simulate
@@ -184,12 +186,11 @@ def test_rewards_of_ones_own():
 
 
 class Silly:
-    def __init__(self, arm):
-        self.arm = arm
+    def __init__(self, arm, player=..., phases=()):
+        self.arm, self.player, self.phases = arm, player, phases
 
     def start(self, arms, horizon, noise_variance, rng):
-        arms.sum()
-        return self
+        return self if self.player is ... else self.player
 
     def choose(self):
         return self.arm
@@ -202,7 +203,16 @@ class Silly:
     ("call", "words"),
     [
         (lambda: simulate(UCB(), BANDIT, 2, 5), "horizon: expected a whole number >= 3, got 2"),
-        (lambda: simulate(UCB(), BANDIT, 1e99, 0), "runs: expected a whole number >= 1, got 0"),
+        (lambda: simulate(UCB(), BANDIT, 1e9, 0), "runs: expected a whole number >= 1, got 0"),
+        (lambda: simulate(UCB(), BANDIT, 2**63, 1), "horizon: expected at most 4503599627370496, got"),
+        (lambda: simulate(UCB(), BANDIT, 1000, 10**15), "runs: expected at most 32258064 (31 numbers are kept of each"),
+        (lambda: simulate(UCB(), BANDIT, 10, 5, callback=3), "callback: expected a function of (done, runs, seconds)"),
+        (lambda: simulate(UCB(), BANDIT, 10, 5, checkpoint=3), "checkpoint: expected the path of a folder, got a int"),
+        (
+            lambda: simulate(Silly(0, None), BANDIT, 10, 5),
+            "policy Silly: expected start() to return a player with choose",
+        ),
+        (lambda: simulate(Silly(0, phases=3), BANDIT, 10, 5), "policy Silly: expected the player's phases to be Phase"),
         (lambda: simulate(UCB(), BANDIT, "many", 5), "horizon: expected a whole number >= 3, got 'many'"),
         (lambda: simulate(UCB(), [[1, 0]], 10, 5), "bandit: expected a LinearBandit, got a list"),
         (lambda: simulate("UBC", BANDIT, 10, 5), "policy: expected one of"),
@@ -239,6 +249,7 @@ class Silly:
         (lambda: simulate(UCB(), BANDIT, 10, 5).phase_at(0, 1), "policy UCB has no phases"),
         (lambda: simulate(EndOfOptimism(), BANDIT, 10, 5).phase_at(5, 1), "run: expected a number from 0 to 4, got 5"),
         (lambda: simulate(EndOfOptimism(), BANDIT, 10, 5).phase_at(0, 11), "t: expected a round from 1 to 10, got 11"),
+        (lambda: simulate(EndOfOptimism(), BANDIT, 10, 5).phase_at(0, "x"), "t: expected a whole number"),
     ],
 )
 def test_bad_input_gets_one_clear_line(call, words):
@@ -268,6 +279,33 @@ def test_progress_is_told_and_may_stop_everything():
 
     with pytest.raises(KeyboardInterrupt):
         simulate(UCB(), BANDIT, 100, 40, callback=stop)
+
+
+class Slotted(ExploreThenCommit):
+    __slots__ = ("weights",)  # beside the __dict__ of the class above
+
+
+class OnlySlots:
+    __slots__ = ("_own", "rounds")
+
+    def __init__(self, rounds):
+        self.rounds = rounds
+
+    start = ExploreThenCommit.start
+
+
+def test_parameters_of_ones_own_policy_are_the_same_in_every_process_and_differ_where_they_differ():
+    def parameters(policy):
+        return simulate(policy, BANDIT, 10, 1, rng=0).parameters
+
+    assert parameters(OnlySlots(3)) == {"rounds": 3}
+    one, two, other = Slotted(2), Slotted(2), Slotted(2)
+    one.weights, two.weights, other.weights = np.linspace(0, 1, 5000), np.linspace(0, 1, 5000), np.linspace(0, 1, 5000)
+    other.weights[2500] += 1e-12
+    one.helper, two.helper, other.helper = object(), object(), object()
+    assert parameters(one) == parameters(two)
+    assert parameters(one) != parameters(other)
+    assert parameters(one)["helper"] == "<object object>"
 
 
 # Checkpoints
@@ -491,6 +529,59 @@ def test_the_command_goes_on_in_its_folder_and_leaves_others_alone(instance, mai
     assert snapshot(out / "LinTS") == after
 
 
+def test_a_folder_is_of_one_experiment_so_that_its_picture_is_never_lost(instance, main, tmp_path):
+    out = tmp_path / "runs"
+    assert main(instance, "-n", 500, "-r", 4, "-p", "LinTS", "--out", out)[0] == 0
+    before = snapshot(out)
+    for change, word in ((("--theta", "1,0.5"), "bandit"), (("--seed", 1), "seed"), (("-r", 5), "runs")):
+        code, text, err = main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out, *change)
+        assert (code, text) == (2, "")
+        assert f"holds another experiment: the {word} of LinTS is" in err
+        assert err.count("\n") == 1
+        assert snapshot(out) == before
+    assert main(instance, "-n", 500, "-r", 4, "-p", "UCB:a=1e+9", "-p", "UCB:a=1e-9", "--out", out)[0] == 0
+    assert {p.name for p in out.iterdir()} == {"LinTS", "UCB-a=1000000000", "UCB-a=1e-09", "regret.png"}
+
+
+def test_a_folder_of_a_simulation_that_was_killed_at_once_is_taken_up(instance, main, tmp_path):
+    out = tmp_path / "runs"
+    (out / "UCB").mkdir(parents=True)
+    (out / "UCB" / ".partial-abc").write_bytes(b"half a manif")
+    assert main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out)[0] == 0
+    assert (out / "UCB" / "manifest.json").is_file()
+
+
+def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps({"arms": [[1, 0], [0, 1], [0.999999999, 0.01]], "theta": [1, 0]}))
+    long = "LinUCB:radius=theoretical,ridge=0.5,norm_bound=2,delta=0.01"
+    monkeypatch.setattr(command, "Console", lambda **given: Console(**given, width=80))
+    code, out, err = main(path, "-n", 1000, "-r", 4, "-p", long, "-p", "PhasedElimination")
+    assert (code, err) == (0, "")
+    assert "…" not in out
+    assert "1.38e+10" in out
+    assert [command._figure(x) for x in (0.0, 0.05, 0.1, 123.456, 2e6)] == ["0.0", "0.05", "0.1", "123.5", "2e+06"]
+
+
+def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(command, "_PATIENCE", 0.05)
+    for terminal in (True, False):
+        console = Console(file=screen, force_terminal=terminal, width=100)
+        monkeypatch.setattr(command, "Console", lambda console=console, **_: console)
+        with command._bar("[red]mine[/red]", 8) as callback:
+            time.sleep(0.3)
+            shown = screen.getvalue()
+            callback(3, 8, 0.3)
+        if terminal:
+            assert "[red]mine[/red]" in shown
+            assert "0/8" in shown
+            assert "3/8" in screen.getvalue()
+            screen.seek(0)
+            screen.truncate()
+    assert screen.getvalue() == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -528,3 +619,7 @@ def test_ties_and_short_horizons_are_stated_on_the_command_line(main, tmp_path):
     assert (code, err) == (0, "")
     assert "2 arms are optimal" in out
     assert "there are 4 arms and 3 rounds" in out
+    path.write_text(json.dumps({"arms": [[1, 0], [0, 1]], "theta": [1, 1]}))
+    code, out, err = main(path, "-n", 10, "-r", 2, "-p", "UCB", "--log")
+    assert (code, out) == (2, "")
+    assert "--log: every arm is optimal" in err

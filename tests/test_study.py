@@ -1,6 +1,7 @@
 """study: one certified table, whatever the workers, the interruptions and the family's own mistakes."""
 
 import errno
+import functools
 import json
 import os
 import signal
@@ -320,6 +321,48 @@ def test_a_row_that_cannot_be_is_a_failed_row_with_its_reason_and_the_others_are
         assert reason in row["reason"] and "\n" not in row["reason"]
 
 
+def broken_text(kind):
+    if kind == 0:
+        raise ValueError("half a character: \ud800")
+    if kind == 1:
+        raise GeneratorExit
+    if kind == 2:
+        raise Unspeakable
+    return counter_example(0.1)
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def test_whatever_a_function_raises_becomes_a_reason_that_can_be_stored(tmp_path):
+    spec = {"family": broken_text, "grid": {"kind": [0, 1, 2, 3]}, "quantities": ["c"]}
+    rows = as_dicts(study(spec, tmp_path / "s", workers=1))
+    assert [row["reason"] for row in rows] == [
+        "ValueError: half a character: \\ud800", "GeneratorExit", "Unspeakable", None,
+    ]  # fmt: skip
+
+
+def test_a_file_of_functions_that_exits_is_said(tmp_path):
+    file = toml(tmp_path / "f.py", "import sys\nsys.exit(7)\n")
+    with pytest.raises(ao.InvalidOption, match="importing it raises SystemExit: 7"):
+        study({"family": {"function": f"{file}:f"}, "quantities": ["c"]}, tmp_path / "s")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there may names of files be any bytes")
+def test_names_of_files_that_are_no_text_are_spelled_out(tmp_path):
+    folder = tmp_path / "instances"
+    folder.mkdir()
+    good = json.dumps({"arms": [[1, 0], [0, 1]], "theta": [1, 0]})
+    for name, content in ((b"a\xff.json", good), (b"b\xfe.json", "{")):
+        with open(os.fsencode(folder) + b"/" + name, "w") as out:
+            out.write(content)
+    rows = as_dicts(study({"family": {"instances": str(folder)}, "quantities": ["c"]}, tmp_path / "s"))
+    assert [row["source"] for row in rows] == ["a\\udcff.json", "b\\udcfe.json"]
+    assert [row["status"] for row in rows] == ["CERTIFIED", "FAILED"]
+
+
 def test_nothing_is_divided_by_zero(tmp_path):
     spec = {"family": lambda: ([[1, 0], [2, 0], [3, 0]], [1, 0]), "width": 1.0, "quantities": ["c", "ratio", "price"]}
     c, ratio, price = as_dicts(study(spec, tmp_path / "s"))
@@ -438,6 +481,22 @@ def test_a_function_whose_code_changed_is_another_study(tmp_path):
         study({"family": make(3), "repeats": 2, "quantities": ["c"]}, tmp_path / "t")
 
 
+def fixed_arms(scale, arms):
+    return arms, [scale] + [0.0] * (arms.shape[1] - 1)
+
+
+def test_a_function_with_another_large_array_is_another_study(tmp_path):
+    arms = np.random.default_rng(0).normal(size=(600, 3))
+    spec = {"fixed": {"scale": 1.0}, "quantities": ["gap-max"]}
+    first = study({"family": functools.partial(fixed_arms, arms=arms), **spec}, tmp_path / "s")
+    again = study({"family": functools.partial(fixed_arms, arms=arms.copy()), **spec}, tmp_path / "s")
+    assert again.computed == 0 and first.computed == 1
+    other = arms.copy()
+    other[300] *= 2  # where the repr of the array has dots
+    with pytest.raises(ao.InvalidFile, match="the function's code has changed"):
+        study({"family": functools.partial(fixed_arms, arms=other), **spec}, tmp_path / "s")
+
+
 def test_a_users_own_files_are_never_touched(tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -548,6 +607,9 @@ def test_without_pyarrow_it_is_said_at_once(tmp_path, monkeypatch):
         ({"quantities": []}, "quantities: expected a list of names"),
         ({"quantities": ["cc"]}, "quantities: 'cc' is unknown (did you mean c?)"),
         ({"quantities": ["c", "c"]}, "quantities: expected each once"),
+        ({"quantities": [["c"]]}, "quantities: ['c'] is unknown"),
+        ({"method": ["auto"]}, "method: expected auto or one of"),
+        ({"fixed": {"a": "\ud800"}}, "fixed.a: expected a text that UTF-8 can hold"),
         ({"quantities": ["price"]}, "width: expected the confidence width of 'price'"),
         ({"quantities": ["price"], "width": "b"}, "width: expected a number or the name of a parameter (epsilon), got 'b'"),
         ({"width": 1.0}, "width: only optimism and price have a width"),
@@ -570,7 +632,7 @@ def test_a_wrong_spec_is_refused_with_its_key(tmp_path, change, message):
         ({"workers": 0}, "workers"),
         ({"workers": 2, "dask": "tcp://x:1"}, "not both"),
         ({"dask": 3}, "dask: expected an address"),
-        ({"dask": "no address"}, "dask: expected the address of a running scheduler"),
+        ({"dask": "no address"}, "dask: expected an address such as .* missing port number"),
         ({"callback": 3}, "callback"),
     ],
 )

@@ -22,12 +22,14 @@ from allocopt.errors import InvalidFile, InvalidInstance, InvalidOption, MethodU
 from allocopt.files import Instance, read_instance, read_vector
 from allocopt.hardness import Hardness, StepCallback, hardness
 from allocopt.progress import Progress
-from allocopt.report import WIDTHS, Section, document, page, printable, sections
+from allocopt.report import WIDTHS, Section, document, printable, sections
+from allocopt.report_page import page
 from allocopt.solution import Status
 from allocopt.tolerances import DEFAULT_TOL
 
 _PATIENCE = 2.0  # seconds before anything is shown of the progress
 _PICTURES = (".png", ".svg", ".pdf")
+_NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
 
 @app.command("hardness")
@@ -185,21 +187,34 @@ def _show(report: Sequence[Section], written: Sequence[Path]) -> None:
             prefix = "! " if section.title == "Warnings" else ""
             console.print(f"{prefix}{text}", markup=False)
         if section.columns:
-            console.print(_table(section))
+            console.print(_table(section, console.width))
     for path in written:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def _table(section: Section) -> Table:
+def _numbers_fit(section: Section, room: int) -> bool:
+    """Whether numbers can stay whole, with their headings a word a line, and names get what remains."""
+    widths = []
+    for i, name in enumerate(section.columns):
+        pieces = [part for text in (name, *(row[i] for row in section.rows)) for part in text.split()]
+        longest = max(map(len, pieces), default=1)
+        widths.append(min(longest, _NARROWEST) if i in section.left else longest)
+    return sum(widths) + 3 * len(widths) + 1 <= room  # the frame takes three per column
+
+
+def _table(section: Section, room: int) -> Table:
     pairs = not any(section.columns)
     omitted = f"and {section.omitted} more (--json has all)" if section.omitted else None
     table = Table(show_header=not pairs, box=None, pad_edge=False, caption=omitted, caption_justify="left")
     if not pairs:
         table = Table(caption=omitted, caption_justify="left")
+    whole = not pairs and _numbers_fit(section, room)
     for i, name in enumerate(section.columns):
-        table.add_column(
-            name, justify="left" if i in section.left else "right", no_wrap=pairs and i == 0, overflow="fold"
-        )
+        if i in section.left:
+            table.add_column(name, no_wrap=pairs and i == 0, overflow="fold")
+        else:
+            heading = name.replace(" ", "\n") if whole else name
+            table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
     for row in section.rows:
         table.add_row(*(escape(cell) for cell in row))
     return table

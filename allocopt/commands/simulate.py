@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import math
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +25,15 @@ from allocopt.commands.app import File, Json, app, print_json
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.files import read_instance, read_vector
 from allocopt.policies import NAMES
+from allocopt.proof import read_json
 from allocopt.simulate import SimulationCallback, SimulationResult, simulate
+from allocopt.simulation_store import digest
 from allocopt.solve import solve
 
 _PATIENCE = 2.0  # seconds before the progress bar appears
 _LEVELS = (0.1, 0.5, 0.9)
 _PICTURE = "regret.png"
+_LONG = 1e6  # figures from here on are written as 1e+06
 _FLATTENED = 10.0  # ratio of final regrets from which a linear scale shows one curve only
 
 
@@ -82,15 +86,18 @@ def simulate_command(
         if names.count(name) > 1:
             raise InvalidOption(f"--policy: {name} is given twice")
     _check_targets(out, plot)
+    _check_folder(out, bandit, horizon, runs, seed)
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
     constant = _constant(bandit)
+    if log and constant == 0:
+        raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
     results = []
     for one in asked:
         checkpoint = None if out is None else out / _slug(one.name)
         try:
-            with _bar(one.name) as callback:
+            with _bar(one.name, runs) as callback:
                 result = simulate(
                     one, bandit, horizon, runs, rng=seed, workers=workers, client=client, checkpoint=checkpoint,
                     callback=callback,
@@ -143,10 +150,28 @@ def _check_targets(out: Path | None, plot: Path | None) -> None:
     if out is not None and out.exists():
         if not out.is_dir():
             raise InvalidOption(f"--out: expected a folder, but {out} is a file")
-        if any(out.iterdir()) and not any(out.glob("*/manifest.json")):
+        if not any(out.glob("*/manifest.json")) and not all(_just_begun(p) for p in out.iterdir()):
             raise InvalidOption(
                 f"--out: expected a new or empty folder or one of simulations, but {out} holds other files"
             )
+
+
+def _just_begun(path: Path) -> bool:
+    """Whether it is what a simulation leaves that was killed before its first file was whole."""
+    return path.is_dir() and all(p.name.startswith(".partial-") for p in path.iterdir())
+
+
+def _check_folder(out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int) -> None:
+    """A folder is of one experiment: its plot holds all policies on one instance, and would be lost to another's."""
+    asked = {"horizon": horizon, "runs": runs, "seed": {"entropy": seed, "spawn_key": []}, "bandit": digest(bandit)}
+    for source in sorted(out.glob("*/manifest.json")) if out is not None else []:
+        manifest = read_json(source)
+        for key, value in asked.items():
+            if isinstance(manifest, dict) and manifest.get(key) != value:
+                raise InvalidOption(
+                    f"--out: {out} holds another experiment: the {key} of {source.parent.name} is "
+                    f"{manifest.get(key)!r}, not {value!r}; nothing was changed, give another folder"
+                )
 
 
 def _client(address: str) -> Any:
@@ -166,7 +191,7 @@ def _constant(bandit: LinearBandit) -> float:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", name)
+    return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
 
 
 def _logarithmic(results: list[SimulationResult]) -> bool:
@@ -176,27 +201,27 @@ def _logarithmic(results: list[SimulationResult]) -> bool:
 
 
 @contextlib.contextmanager
-def _bar(name: str) -> Iterator[SimulationCallback]:
+def _bar(name: str, runs: int) -> Iterator[SimulationCallback]:
     """A bar with the time left, on a terminal's standard error once two seconds have passed."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeElapsedColumn(),
         TimeRemainingColumn(),
     )  # fmt: skip
-    with contextlib.ExitStack() as stack:
-        bar: Any = None
-        task: Any = None
-
-        def show(done: int, runs: int, seconds: float) -> None:
-            nonlocal bar, task
-            if not console.is_terminal or seconds < _PATIENCE:
-                return
-            if bar is None:
-                bar = stack.enter_context(Progress(*columns, console=console, transient=True))
-                task = bar.add_task(escape(name), total=runs)
-            bar.update(task, completed=done)
-
-        yield show
+    if not console.is_terminal:
+        yield lambda done, of, seconds: None
+        return
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(escape(name), total=runs)
+    patience = threading.Timer(_PATIENCE, bar.start)  # not at the first report: a chunk may take minutes
+    patience.daemon = True
+    patience.start()
+    try:
+        yield lambda done, of, seconds: bar.update(task, completed=done)
+    finally:
+        patience.cancel()
+        patience.join()  # or it might start the bar after it was stopped
+        bar.stop()
 
 
 def _recoveries(result: SimulationResult) -> int | None:
@@ -204,22 +229,27 @@ def _recoveries(result: SimulationResult) -> int | None:
     return int((result.phase_lengths("recovery") > 0).sum()) if result.policy.startswith("EndOfOptimism") else None
 
 
+def _figure(x: float, digits: int = 1) -> str:
+    """So many decimals; three significant digits where these would show nothing but zeros, or a long row of digits."""
+    return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _LONG else f"{x:.3g}"
+
+
 def _show(results: list[SimulationResult], constant: float, pictures: list[Path], out: Path | None) -> None:
     first = results[0]
     log_n = math.log(first.horizon)
     console = Console(highlight=False)
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy", overflow="fold")  # figures are never cut off, long names are
     for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _LEVELS), "mean/log n"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in results:
         error = float(r.standard_error[-1])
         table.add_row(
-            escape(r.policy), f"{r.mean[-1]:.1f}", f"{error:.1f}" if math.isfinite(error) else "-",
-            *(f"{x:.1f}" for x in r.quantiles(_LEVELS)[:, -1]), f"{r.mean[-1] / log_n:.2f}",
+            escape(r.policy), _figure(r.mean[-1]), _figure(error) if math.isfinite(error) else "-",
+            *(_figure(x) for x in r.quantiles(_LEVELS)[:, -1]), _figure(r.mean[-1] / log_n, 2),
         )  # fmt: skip
     table.add_section()
-    table.add_row("c·log n", f"{constant * log_n:.1f}", "", "", "", "", f"{constant:.2f}")
+    table.add_row("c·log n", _figure(constant * log_n), "", "", "", "", _figure(constant, 2))
     console.print(table)
     for r in results:
         recovered = _recoveries(r)
