@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +11,7 @@ from allocopt.errors import InvalidFile, InvalidOption
 from allocopt.plot_style import (
     drawing,
 )
+from allocopt.writing import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,10 +44,6 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) 
 
         if not isinstance(figure, Figure):
             raise InvalidOption(f"figure: expected a matplotlib Figure, got a {type(figure).__name__}")
-        if target.is_dir():
-            raise InvalidFile(f"{target}: expected a file, but it is a folder")
-        if target.exists() and not overwrite:
-            raise InvalidFile(f"{target}: the file exists; choose another name or allow overwriting")
         if not target.parent.is_dir():
             raise InvalidFile(f"{target}: there is no folder {target.parent}")
         _write(figure, target, ending[1:], overwrite)
@@ -59,32 +54,6 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) 
 
 
 def _write(figure: Figure, target: Path, kind: str, overwrite: bool) -> None:
-    """Through a temporary file beside it, so that nobody ever sees half a picture."""
     dates: dict[str, Any] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[kind]
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "wb") as out:
-            figure.savefig(out, format=kind, dpi=_DPI, metadata=dates)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)  # mkstemp makes files that only their owner can read
-        if overwrite:
-            Path(temporary).replace(target)
-        else:
-            _put(temporary, target)
-    except OSError as error:
-        raise InvalidFile(f"{target}: cannot write the figure: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _put(temporary: str, target: Path) -> None:
-    """Give the file its name only if nobody has taken it meanwhile."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        raise InvalidFile(f"{target}: the file exists; choose another name or allow overwriting") from None
-    except OSError:  # a file system without links
-        Path(temporary).replace(target)
+    with whole_file(target, overwrite=overwrite, what="the figure") as out:
+        figure.savefig(out, format=kind, dpi=_DPI, metadata=dates)

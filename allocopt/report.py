@@ -154,6 +154,8 @@ def _summary(h: Hardness, prove: bool) -> Section:
         rows.append(("proven", interval(h.proven)))
         rows += [("", f"arm {i} taken as optimal; its exact gap is {gap:.3g}") for i, gap in h.proven.tied_gaps.items()]
         rows += [("", note) for note in h.proven.notes]
+    else:
+        rows.append(("proven", "left out (allocopt hardness --prove proves the interval in exact arithmetic)"))
     rows += [
         ("status", f"{s.status.name}, relative gap {s.gap:.2g} (asked: {s.tol:g}), {s.method}"),
         ("UCB pays Σ2σ²/Δ", f"{_number(h.ucb_constant)}   ({f'{h.ucb_ratio:.6g} times c' if h.constant > 0 else 'c is 0'})"),

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from allocopt.errors import InvalidFile
+from allocopt.writing import whole_file
 
 if TYPE_CHECKING:
     from allocopt.schedule import Schedule
@@ -40,30 +38,11 @@ _RULES = {
 @contextlib.contextmanager
 def new_file(path: str | PathLike[str], *, force: bool) -> Iterator[TextIO]:
     """A text file that appears complete or not at all; an existing one is replaced only with ``force``."""
-    target = Path(path)
-    temporary: str | None = None
-    reserved = False
-    try:
-        if not force:
-            with target.open("x"):  # from here on the name is ours: nobody's file can be lost between check and use
-                reserved = True
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-            yield out
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)  # mkstemp makes files that only their owner can read
-        Path(temporary).replace(target)
-        temporary, reserved = None, False
-    except FileExistsError:
-        raise InvalidFile(f"{target}: exists already; choose another name or ask to overwrite it (force)") from None
-    except OSError as error:
-        raise InvalidFile(f"{target}: cannot write the schedule: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        if reserved:
-            target.unlink(missing_ok=True)
+    with whole_file(path, overwrite=force, what="the schedule") as out:
+        text = io.TextIOWrapper(out, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()
 
 
 def write_csv(schedule: Schedule, path: str | PathLike[str], *, per_round: bool = False, force: bool = False) -> None:

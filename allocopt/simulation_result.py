@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -17,11 +15,12 @@ from allocopt.bandit import LinearBandit
 from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.proof import read_json
 from allocopt.validation import Array, IntArray, vector, whole_number
+from allocopt.writing import whole_file
 
 if TYPE_CHECKING:
     from allocopt.policies.base import Phase
 
-__all__ = ["SimulationResult", "load_simulation", "phase_rows", "phases_from_rows", "write_whole"]
+__all__ = ["SimulationResult", "load_simulation", "phase_rows", "phases_from_rows"]
 
 FORMAT = "allocopt-simulation"
 VERSION = 1
@@ -124,34 +123,12 @@ class SimulationResult:
         writer = writers.get(target.suffix.lower())
         if writer is None:
             raise InvalidFile(f"{target}: expected a name that ends in .parquet or .json")
-        if target.exists() and not overwrite:
-            raise InvalidFile(f"{target}: exists already; give another name, or overwrite=True")
-        write_whole(target, writer(self))
+        with whole_file(target, overwrite=overwrite, what="the result") as out:
+            out.write(writer(self))
 
     def __repr__(self) -> str:
         final = f"{self.mean[-1]:.6g} ± {self.standard_error[-1]:.2g}"
         return f"SimulationResult({self.policy!r}, horizon={self.horizon}, runs={self.runs}, final regret {final})"
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file that is there completely or not at all, even if the power fails in between."""
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)  # mkstemp makes files that only their owner can read
-        Path(temporary).replace(target)
-    except BaseException as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InvalidFile(f"{target}: cannot be written: {error.strerror or error}") from None
-        raise
 
 
 def phase_rows(phases: tuple[tuple[Phase, ...], ...]) -> list[list[dict[str, Any]]]:

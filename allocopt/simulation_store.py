@@ -20,8 +20,9 @@ import numpy as np
 from allocopt.bandit import LinearBandit
 from allocopt.errors import InvalidFile, InvalidOption
 from allocopt.proof import read_json
-from allocopt.simulation_result import phase_rows, phases_from_rows, write_whole
+from allocopt.simulation_result import phase_rows, phases_from_rows
 from allocopt.validation import Array, IntArray
+from allocopt.writing import whole_file
 
 __all__ = ["Chunk", "Store", "digest"]
 
@@ -76,7 +77,7 @@ class Store:
             return cls(folder, shape)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            strangers = [p.name for p in folder.iterdir() if not p.name.startswith(".partial-")]
+            strangers = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
         except OSError as error:
             raise InvalidFile(f"checkpoint: {folder}: {error.strerror or error}") from None
         if strangers:
@@ -85,7 +86,7 @@ class Store:
                 f"{sorted(strangers)[0]!r}; nothing was changed, give another folder"
             )
         text = json.dumps({"format": FORMAT, **experiment}, indent=2, allow_nan=False)
-        write_whole(folder / _MANIFEST, (text + "\n").encode())
+        _write(folder / _MANIFEST, (text + "\n").encode())
         return cls(folder, shape)
 
     def save(self, chunk: Chunk) -> None:
@@ -93,7 +94,7 @@ class Store:
         buffer = io.BytesIO()
         phases = np.array(json.dumps(phase_rows(chunk.phases)))
         np.savez(buffer, regret=chunk.regret, pulls=chunk.pulls, phases=phases)
-        write_whole(self._file(chunk.first), buffer.getvalue())
+        _write(self._file(chunk.first), buffer.getvalue())
 
     def load(self, first: int, runs: int) -> Chunk | None:
         """The chunk of ``runs`` runs from run ``first`` on, if it was finished before."""
@@ -132,3 +133,8 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 def _short(value: Any) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _write(target: Path, content: bytes) -> None:
+    with whole_file(target, overwrite=True, what="a checkpoint") as out:
+        out.write(content)

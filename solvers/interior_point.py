@@ -272,6 +272,8 @@ class _State:
 
 def _predictor_corrector(state: _State, tol: float, least_sigma: float) -> _State:
     """One step of Mehrotra's method."""
+    if not state.room.all():
+        raise SolverFailed("an arm reached its upper bound to the last digit")
     state.factorise()
     guess = state.step(state.products)
     primal, dual = (min(1.0, length) for length in state.lengths(guess))

@@ -395,7 +395,7 @@ def test_a_png_has_300_dots_per_inch(figure, tmp_path):
 def test_a_file_that_exists_is_kept_unless_told_otherwise(figure, tmp_path):
     path = tmp_path / "a.pdf"
     path.write_text("mine")
-    with pytest.raises(ao.InvalidFile, match="the file exists"):
+    with pytest.raises(ao.InvalidFile, match="exists already"):
         plots.save(figure, path)
     assert path.read_text() == "mine"
     plots.save(figure, path, overwrite=True)
@@ -412,7 +412,7 @@ def test_a_file_that_appears_meanwhile_is_kept(figure, tmp_path, monkeypatch):
         path.write_text("mine")
 
     monkeypatch.setattr(Figure, "savefig", slow)
-    with pytest.raises(ao.InvalidFile, match="the file exists"):
+    with pytest.raises(ao.InvalidFile, match="exists already"):
         plots.save(figure, path)
     assert path.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["a.svg"]
@@ -421,7 +421,7 @@ def test_a_file_that_appears_meanwhile_is_kept(figure, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [("a.jpg", "ends in .png, .pdf, .svg, got '.jpg'"), ("a", "got 'none'"), ("no/a.png", "there is no folder"),
-     ("dir.png", "expected a file, but it is a folder")],
+     ("dir.png", "expected the name of a file, but it is a folder")],
 )  # fmt: skip
 def test_places_that_cannot_be_written_get_one_clear_line(figure, tmp_path, name, words):
     (tmp_path / "dir.png").mkdir()

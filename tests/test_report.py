@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import allocopt as ao
@@ -149,12 +150,18 @@ def test_wrong_options_of_the_page_are_one_clear_line(bandit, options, words):
     assert words in str(refused.value)
 
 
+def test_the_proof_of_many_arms_waits_until_it_is_asked_for(main, instance, monkeypatch):
+    monkeypatch.setattr(command, "_PROVEN_UNASKED", 2)
+    assert "left out (allocopt hardness --prove" in main(instance)[1]
+    assert "left out" not in main(instance, "--prove")[1]
+
+
 def test_numbers_stay_whole_in_a_narrow_terminal_and_nothing_is_cut_off(instance):
     shown = CliRunner().invoke(cli.app, ["hardness", str(instance), "--no-prove"], env={"COLUMNS": "80"})
-    assert max(map(len, shown.output.splitlines())) <= 80
+    assert max(map(cell_len, shown.output.splitlines())) <= 80
     assert "1.000000000" in shown.output and "informative" in shown.output
     narrow = CliRunner().invoke(cli.app, ["hardness", str(instance), "--no-prove"], env={"COLUMNS": "50"})
-    assert max(map(len, narrow.output.splitlines())) <= 50
+    assert max(map(cell_len, narrow.output.splitlines())) <= 50
 
 
 @pytest.mark.parametrize("dim", [2, 3, 5])

@@ -440,7 +440,7 @@ def test_files_that_are_no_simulations_are_named(tmp_path):
     r = simulate(UCB(), BANDIT, 100, 4)
     with pytest.raises(InvalidFile, match=r"expected a name that ends in \.parquet or \.json"):
         r.save(tmp_path / "x.csv")
-    with pytest.raises(InvalidFile, match="cannot be written"):
+    with pytest.raises(InvalidFile, match="cannot write"):
         r.save(tmp_path / "nowhere" / "x.json")
     for name, content in (
         ("a.json", b"{}"),

@@ -632,7 +632,7 @@ def test_a_wrong_spec_is_refused_with_its_key(tmp_path, change, message):
         ({"workers": 0}, "workers"),
         ({"workers": 2, "dask": "tcp://x:1"}, "not both"),
         ({"dask": 3}, "dask: expected an address"),
-        ({"dask": "no address"}, "dask: expected an address such as .* missing port number"),
+        ({"dask": "no address"}, "dask: expected an address such as .*port"),
         ({"callback": 3}, "callback"),
     ],
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,9 +24,11 @@ from allocopt.report import WIDTHS, Section, document, printable, sections
 from allocopt.report_page import page
 from allocopt.solution import Status
 from allocopt.tolerances import DEFAULT_TOL
+from allocopt.writing import whole_file
 
 _PATIENCE = 2.0  # seconds before anything is shown of the progress
 _PICTURES = (".png", ".svg", ".pdf")
+_PROVEN_UNASKED = 20_000  # arms; the exact proof of more takes minutes
 _NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
 
@@ -42,7 +42,14 @@ def hardness_command(
     ] = None,
     add: Annotated[list[str] | None, typer.Option(help="An arm to add, as 1,0,-2 or a file; may be repeated.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = DEFAULT_TOL,
-    prove: Annotated[bool, typer.Option(help="Prove the interval in exact arithmetic.")] = True,
+    prove: Annotated[
+        bool | None,
+        typer.Option(
+            "--prove/--no-prove",
+            show_default=False,
+            help=f"Prove the interval in exact arithmetic (default: up to {_PROVEN_UNASKED} arms, about a second per thousand).",
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the instance (.png, .svg or .pdf).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
@@ -56,6 +63,7 @@ def hardness_command(
             instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
         )
     bandit = _bandit(instance, noise_variance)
+    prove = bandit.n_arms <= _PROVEN_UNASKED if prove is None else prove
     rows = [read_vector("--add", text) for text in add or []]
     for row in rows:
         if len(row) != bandit.dim:
@@ -129,28 +137,8 @@ def _draw(h: Hardness, path: Path, force: bool) -> None:
 
 def _write(path: Path, text: str, force: bool) -> None:
     """All of the page or none of it; an existing file only with ``force``, and only once the new one is complete."""
-    content = text.encode("utf-8", errors="xmlcharrefreplace")
-    temporary = None
-    try:
-        if not force:
-            with path.open("xb") as out:
-                temporary = path
-                out.write(content)
-            return
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp makes files that only their owner can read
-        temporary.replace(path)
-    except FileExistsError:
-        raise InvalidFile(f"--html: {path} exists already; choose another name or add --force") from None
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise InvalidFile(f"--html: cannot write {path}: {error.strerror or error}") from None
+    with whole_file(path, overwrite=force, what="the report") as out:
+        out.write(text.encode("utf-8", errors="xmlcharrefreplace"))
 
 
 @contextlib.contextmanager
