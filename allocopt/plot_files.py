@@ -28,6 +28,7 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) 
     Examples
     --------
     >>> from allocopt.plots import regret_curves
+    >>> import tempfile
     >>> figure = regret_curves({"UCB": ([10, 100], [[5, 9]])})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(figure, Path(folder) / "regret.pdf").name
