@@ -412,7 +412,7 @@ def pass_floor(rows: list[LargeRow]) -> Floor:
         if (row.dim, row.arms) == FLOOR_LARGE:
             met = row.gap <= FLOOR_LARGE_TOL and max(row.passes, row.evaluations) < FLOOR_PASSES
             measured = (
-                f"gap {row.gap:.1e} in {row.passes} passes ({row.evaluations} with the first guess and the tidying); "
+                f"gap {row.gap:.1e} in {row.passes} passes; "
                 f"the whole solve takes as long as {row.seconds / row.one_pass:.3g} passes"
             )
             return Floor(promise, met, measured)
@@ -519,7 +519,7 @@ the lower bound certified by active-set at tol {REFERENCE_TOL:g}, whoever found 
 ## Many arms
 
 Active-set at tol {FLOOR_LARGE_TOL:g}. One pass is one `allocopt.canonical.evaluate` over all arms at the solution, measured in the
-same run; *passes* is `solution.stats["passes"]`, *evaluations in all* counts every such call of one solve.
+same run; *passes* is `solution.stats["passes"]`, *evaluations in all* counts every such call of one solve (0 where arms are looked at block by block).
 
 {priced}
 

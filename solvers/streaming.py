@@ -20,7 +20,7 @@ from allocopt.validation import Array, IntArray, whole_number
 __all__ = ["solve"]
 
 _ENTER = 12  # times r arms enter the pool after a pass, for their price and for their constraint each
-_ROUGH = 1e-3  # gap to which the first pool is solved: a sample does not deserve more
+_ROUGH = 1e-2  # gap to which the first pool is solved: a sample does not deserve more
 _SHARE = 0.3  # of the tolerance is what the pool's own gap may take
 
 
