@@ -519,7 +519,8 @@ the lower bound certified by active-set at tol {REFERENCE_TOL:g}, whoever found 
 ## Many arms
 
 Active-set at tol {FLOOR_LARGE_TOL:g}. One pass is one `allocopt.canonical.evaluate` over all arms at the solution, measured in the
-same run; *passes* is `solution.stats["passes"]`, *evaluations in all* counts every such call of one solve (0 where arms are looked at block by block).
+same run; *passes* is `solution.stats["passes"]`, *evaluations in all* counts every such call of one
+solve (0 where arms are looked at block by block).
 
 {priced}
 
