@@ -6,12 +6,13 @@
 (8.0, 'CERTIFIED')
 """
 
-from allocopt import arms, graphs, instances, plots, policies, programs
+from typing import TYPE_CHECKING, Any
+
+from allocopt import arms, policies, programs
 from allocopt.allocator import Allocator
 from allocopt.audit import Audit, audit
 from allocopt.bandit import LinearBandit
 from allocopt.batch import BatchSolution, solve_many
-from allocopt.certificate import Enclosure
 from allocopt.errors import (
     AllocoptError,
     Infeasible,
@@ -37,6 +38,10 @@ from allocopt.solution import Solution, Status
 from allocopt.solve import optimal_pulls, regret_constant, solve
 from allocopt.spanner import Spanner, barycentric_spanner
 from allocopt.study import StudyResult, StudySpec, study
+
+if TYPE_CHECKING:
+    from allocopt import graphs, instances, plots
+    from allocopt.certificate import Enclosure
 
 __version__ = "0.1.0"
 
@@ -89,3 +94,14 @@ __all__ = [
     "solve_many",
     "study",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What takes time to load is loaded when it is first asked for."""
+    import importlib
+
+    if name in ("graphs", "instances", "plots"):
+        return importlib.import_module(f"allocopt.{name}")
+    if name == "Enclosure":
+        return importlib.import_module("allocopt.certificate").Enclosure
+    raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
