@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import math
-import signal
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +23,7 @@ from allocopt.policies.base import (
     note_pull,
     play_rounds,
 )
+from allocopt.processes import WorkerDied, finished
 from allocopt.simulation_store import Chunk
 from allocopt.validation import IntArray
 
@@ -102,42 +100,10 @@ def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any
 
 
 def _on_processes(experiment: Experiment, todo: list[tuple[int, int]], workers: int) -> Iterator[Chunk]:
-    joblib: Any = importlib.import_module("joblib")
-    executor: Any = importlib.import_module("joblib.externals.loky.process_executor")
-    # a task is a chunk; max_nbytes=None: no temporary files, which a killed process would leave behind
-    parallel = joblib.Parallel(
-        workers,
-        backend="loky",
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="2 * n_jobs",
-        max_nbytes=None,
-    )
-    with _deaf_to_interrupts():
-        results = parallel(joblib.delayed(play_chunk)(experiment, first, last) for first, last in todo)
     try:
-        yield from results
-    except executor.BrokenProcessPool:
-        raise AllocoptError(
-            f"workers: one of the {workers} processes died (killed, or out of memory); the chunks that a checkpoint holds are kept"
-        ) from None
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # joblib's, on chunks that are cut off: that is the intention
-            results.close()
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile never hear Ctrl-C: this one does, and ends them without their tracebacks."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield from finished(play_chunk, ((experiment, first, last) for first, last in todo), workers)
+    except WorkerDied as died:
+        raise AllocoptError(f"{died} (killed, or out of memory); the chunks that a checkpoint holds are kept") from None
 
 
 def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:

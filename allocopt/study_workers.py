@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import importlib
 import itertools
-import os
-import signal
-import threading
 import time
-import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from allocopt.allocator import compiled_kernel
 from allocopt.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
+from allocopt.processes import WorkerDied, finished
 from allocopt.study_design import Point
 from allocopt.study_function import UserFunction
 from allocopt.study_quantities import Answer, Asked, answers
@@ -76,26 +71,12 @@ def compute(block: Block) -> Done:
     return Done(block.first, block.points, found, time.perf_counter() - started)
 
 
-def _compute_in_worker(block: Block, parent: int) -> Done | str:
-    """The same in a process of joblib's, which ends when its parent does; errors travel as their message."""
-    _follow(parent)
+def _compute_in_worker(block: Block) -> Done | str:
+    """The same in a process of joblib's; errors travel as their message."""
     try:
         return compute(block)
     except AllocoptError as error:
         return str(error)
-
-
-@functools.cache
-def _follow(parent: int) -> None:
-    """End this process soon after its parent was killed, instead of waiting for work that never comes."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    if hasattr(os, "fork"):  # elsewhere a process keeps its parent's number
-        threading.Thread(target=watch, name="allocopt-follow", daemon=True).start()
 
 
 class Blocks:
@@ -149,49 +130,17 @@ def on_this_machine(blocks: Blocks, workers: int) -> Generator[Done, None, None]
 
 
 def _on_processes(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
-    import joblib  # type: ignore[import-untyped]
-    from joblib.externals.loky.process_executor import BrokenProcessPool  # type: ignore[import-untyped]
-
     _must_travel(blocks)
-    parent = os.getpid()
-    tasks = (joblib.delayed(_compute_in_worker)(block, parent) for block in blocks)
-    # a batch is a block; max_nbytes=None: nothing in temporary files, which a killed process would leave behind
-    run = joblib.Parallel(
-        workers,
-        backend="loky",
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="2 * n_jobs",
-        max_nbytes=None,
-    )
-    with _deaf_to_interrupts():
-        results = run(tasks)
+    results = finished(_compute_in_worker, ((block,) for block in blocks), workers)
     try:
         for done in results:
             if isinstance(done, str):
                 raise SolverFailed(f"{done}; {_GOES_ON}")
             yield done
-    except BrokenProcessPool:
-        raise SolverFailed(
-            f"workers: one of the {workers} processes died: killed, out of memory, or crashed by the family's own code; {_GOES_ON}"
-        ) from None
+    except WorkerDied as died:
+        raise SolverFailed(f"{died}: killed, out of memory, or crashed by the family's own code; {_GOES_ON}") from None
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # joblib's, on blocks that are cut off: that is the intention
-            results.close()
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile do not hear Ctrl-C, ever: it is this process that hears it, and ends them."""
-    if threading.current_thread() is not threading.main_thread():  # others cannot, and are not interrupted either
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        results.close()
 
 
 def _must_travel(blocks: Blocks) -> None:
