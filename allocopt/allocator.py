@@ -31,6 +31,7 @@ def compiled_kernel() -> ModuleType | None:
         from allocopt import kernel
     except ImportError:
         return None
+    kernel.ready()
     return kernel
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf
 
+from allocopt import dense
 from allocopt.tolerances import DATA, EPS, SUPPORT
 from allocopt.validation import Array
 
@@ -84,46 +85,12 @@ class Bounds:
 
 
 def whitener(problem: Canonical, alpha: Array) -> Array | None:
-    """Upper triangular B with Bᵀ M(α) B = I up to rounding, or None where M(α) is singular.
-
-    By Cholesky's factorisation of M where that is accurate, else by QR of the rows √α_i a_i: M has the square of their
-    condition number. Rows are then sorted by length, which makes Householder QR stable however different their scales are.
-    """
-    used = np.flatnonzero(alpha > 0)
-    features = problem.features if len(used) == len(alpha) else problem.features[used]
-    weights = alpha if len(used) == len(alpha) else alpha[used]
-    gram = features.T @ (features * weights[:, None])
-    if len(problem.base):
-        gram += problem.base.T @ problem.base
-    scale = np.sqrt(gram.diagonal())
-    if not scale.min(initial=0.0 if not len(scale) else np.inf) > 0:
-        return None
-    factor, failed = dpotrf(gram / scale / scale[:, None], lower=0, clean=1)
-    if not failed and factor.diagonal().min() > _ACCURATE:
-        return _triangular_inverse(factor * scale)
-    rows = features * np.sqrt(weights)[:, None]
-    if len(problem.base):
-        rows = np.concatenate([problem.base, rows])
-    if len(rows) < problem.rank:
-        return None
-    length = np.einsum("ij,ij->i", rows, rows)
-    factor = np.asarray(np.linalg.qr(rows[np.argsort(-length)] / scale, mode="r"))
-    diagonal = np.abs(factor.diagonal())
-    if not np.all(np.isfinite(diagonal)) or diagonal.min() <= 8 * EPS * EPS * diagonal.max():
-        return None
-    return _triangular_inverse(factor * scale)
+    """Upper triangular B with Bᵀ M(α) B = I up to rounding, or None where M(α) is singular."""
+    regular, basis = dense.whitener(problem.features.T, alpha, problem.base if len(problem.base) else None)
+    return basis if regular else None
 
 
 _LARGE_ERROR = 1e-12  # of a converted row, beyond which a sharper bound is worth a second product
-_ACCURATE = 0.03  # diagonal of the scaled Cholesky factor above which M loses at most three digits
-
-
-def _triangular_inverse(factor: Array) -> Array | None:
-    inverse, failed = dtrtri(factor, lower=0)
-    if failed or not np.isfinite(inverse).all():
-        return None
-    result: Array = inverse
-    return result
 
 
 def _squared_lengths(rows: Array) -> Array:
@@ -191,8 +158,10 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         white_base = problem.base @ basis
         gram += white_base.T @ white_base
         factor, singular = dpotrf(gram, lower=0, clean=1)
-        second = None if singular else _triangular_inverse(factor)
-        if second is None:
+        if singular:
+            return None
+        regular, second = dense.triangular_inverse(factor)
+        if not regular:
             return None
         basis = basis @ second
         norm2 = _squared_lengths(support @ second)

@@ -53,7 +53,7 @@ def generate(
         features = np.union1d(np.flatnonzero(start[0]), _largest(first.prices, count))
         targets = np.union1d(np.flatnonzero(start[1]), _largest(first.constraints, count))
         if first.gap < _WARM:
-            warm = (start[0][features], start[1][targets], first.gap)
+            warm = (start[0][features], start[1][targets])
         master_tol = monitor.tol if first.gap < _CLOSE else _ROUGH
     gap = 1.0
     steps = 0
@@ -96,7 +96,7 @@ def generate(
         master_tol = monitor.tol if bounds.gap < _CLOSE or nothing_enters else _ROUGH
         features = np.union1d(_keep(features, result.alpha, _SPARE * problem.rank), entering_features)
         targets = np.union1d(_keep(targets, result.multipliers, _SPARE * problem.rank), entering_targets)
-        warm = (alpha[features], multipliers[targets], bounds.gap) if bounds.gap < _WARM else None
+        warm = (alpha[features], multipliers[targets]) if bounds.gap < _WARM else None
     return {"iterations": steps, "passes": passes, "arms_in_master": len(features), "targets_in_master": len(targets)}
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
-from allocopt import concentration, instances, policies
+from allocopt import compiling, concentration, instances, policies
 from allocopt.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.policies import (
     UCB,
@@ -23,7 +23,6 @@ from allocopt.policies import (
     OptimalTracking,
     PhasedElimination,
     Setting,
-    compiling,
     linear,
     parse,
 )

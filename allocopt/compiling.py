@@ -1,13 +1,16 @@
-"""Compiling the policies with numba, where it is installed, and keeping the machine code on disk.
+"""Compiling with numba, where it is installed, and keeping the machine code on disk.
 
-Two things here go beyond ``numba.njit``. Loops over rounds do not count references to the arrays of the state, which makes
+Two things here go beyond ``numba.njit``. Loops over rounds of a policy do not count references to the arrays of the state, which makes
 them several times faster. And cached machine code is made anew when anything that it was made from changes.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar, cast, overload
 
@@ -16,7 +19,7 @@ try:
 except ImportError:  # the extra `fast` is not installed
     numba = None  # type: ignore[assignment]
 
-__all__ = ["COMPILED", "compiled", "entry"]
+__all__ = ["COMPILED", "compiled", "entry", "kept_on_disk", "on_disk", "uncollected"]
 
 COMPILED = numba is not None
 """Whether numba is installed."""
@@ -40,7 +43,7 @@ def _reached(function: Any, seen: dict[str, str]) -> None:
             _reached(value.py_func, seen)
 
 
-def _kept_on_disk(function: _Function, **options: Any) -> _Function:
+def kept_on_disk(function: _Function, **options: Any) -> _Function:
     """`numba.njit` whose machine code is kept, and is made anew when *any* compiled function that it reaches changes.
 
     numba itself only watches the file of the outermost function, so the rest goes into the name of the cached file.
@@ -53,6 +56,25 @@ def _kept_on_disk(function: _Function, **options: Any) -> _Function:
         return cast(_Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # "cannot cache function: no locator available"
         return cast(_Function, numba.njit(**options)(function))
+
+
+def on_disk(function: Any) -> bool:
+    """Whether there is machine code of a function that is `kept_on_disk` (or no place to keep it)."""
+    folder = function.stats.cache_path
+    return folder is None or any(Path(folder).glob(f"*{function.__qualname__}*.nbi"))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without garbage collection, which takes a tenth of the time of compiling and finds next to nothing."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _options(memory: bool) -> dict[str, Any]:
@@ -104,4 +126,4 @@ def entry(function: _Function) -> _Function:
     """
     if numba is None:
         return function
-    return cast(_Function, _kept_on_disk(getattr(function, "py_func", function), **_options(memory=True)))
+    return cast(_Function, kept_on_disk(getattr(function, "py_func", function), **_options(memory=True)))
