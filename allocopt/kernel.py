@@ -169,7 +169,7 @@ def _certify(
 _method: dict[str, Any] = {
     "white": inside(in_loops(newton.white)),
     "relative_gap": inside(in_loops(newton.relative_gap)),
-    "in_place_of": inside(newton.in_place_of),
+    "changed": inside(in_loops(newton.changed)),
     "moved": inside(newton.moved),
 }
 prepare = kept_on_disk(_prepare, **ENTRY)
@@ -188,8 +188,8 @@ def solve_quotient(
     if len(which) < r:
         return UNUSUAL
     problem = columns, None, ratios, None, None, 0.0
-    start, near = begin(*problem, start, lam, newton.PAIR if warm else newton.NOTHING)
-    steps, own_gap, x, y, lam, g = minimise(*problem, start, lam, near, tol, _MOST_STEPS, None, None)
+    x, y = begin(*problem, start, lam, newton.PAIR if warm else newton.NOTHING)
+    steps, own_gap, x, y, lam, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
     if not own_gap < np.inf:
         return SINGULAR
     info[3], info[4] = steps, warm
@@ -206,7 +206,7 @@ _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
 _HERE: dict[str, tuple[Any, ...]] = {
-    "minimise": (*_PROBLEM, _VECTOR, _VECTOR, _F, _F, _I, _NONE, _NONE),
+    "minimise": (*_PROBLEM, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
 }
 _BESIDE: dict[str, tuple[Any, ...]] = {

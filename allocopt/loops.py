@@ -203,8 +203,9 @@ def scaled_columns(matrix: Any, scale: Any) -> Any:
 def squared_ratios(matrix: Any, by: Any) -> Any:
     result = np.empty(matrix.shape)
     for i in range(matrix.shape[0]):
+        inverse = 1.0 / by[i]
         for n in range(matrix.shape[1]):
-            ratio = matrix[i, n] / by[i]
+            ratio = matrix[i, n] * inverse
             result[i, n] = ratio * ratio
     return result
 
@@ -253,14 +254,16 @@ def _inverse_root(matrix: Any, shift: Any) -> Any:
         if not 0.0 < pivot * scale[c] < np.inf:
             return 0.0, basis
         least = min(least, pivot)
+        inverse = 1.0 / pivot
         for i in range(c + 1, k):
-            x = work[c, i] / pivot
+            x = work[c, i] * inverse
             for n in range(i, k):
                 work[i, n] -= x * work[c, n]
             for n in range(c + 1):
                 lower[i, n] -= x * lower[c, n]
+        root = math.sqrt(inverse)
         for n in range(c + 1):
-            basis[n, c] = lower[c, n] * scale[n] / math.sqrt(pivot)
+            basis[n, c] = lower[c, n] * scale[n] * root
     return least, basis
 
 
@@ -277,7 +280,7 @@ def factorised(matrix: Any) -> Any:
 @inside
 def solved(matrix: Any, factor: Any, right: Any) -> Any:
     solution = times(factor, back(factor, right))
-    rest = times(matrix, solution)
+    rest = back(matrix, solution)  # it is symmetric
     for i in range(len(rest)):
         rest[i] = right[i] - rest[i]
     rest = times(factor, back(factor, rest))

@@ -99,7 +99,7 @@ def batch_rate(dim: int, arms: int, n: int, shared: bool) -> float:
 
 
 def first_call() -> float:
-    """The first compiled call with an empty cache, in a new process."""
+    """The first compiled call with an empty cache, in a new process (which starts another one to help)."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         done = subprocess.run(

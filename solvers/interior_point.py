@@ -46,6 +46,7 @@ def starting_point(problem: Canonical) -> Array:
     Each arm adds a matrix of the same size in the metric of Σ_j b_j b_jᵀ, the information that would meet every constraint
     by itself. (For the regret program that is UCB's allocation 2/Δ²; from a uniform one Newton's method takes twice as long.)
     """
+    targets = len(problem.targets)
     norm2 = squared_lengths(problem.features.T)
     # targets need not span: a trace of the features themselves makes the metric definite
     trace = 1e-6 * squared_lengths(problem.targets.T).sum() / len(norm2)
@@ -55,7 +56,8 @@ def starting_point(problem: Canonical) -> Array:
         raise SolverFailed("the arms are numerically dependent")
     alike = 1.0 / squared_lengths((problem.features @ metric).T)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        alpha: Array = newton.begin(*_parts(problem), alike, np.zeros(len(problem.targets)), newton.START)[0]
+        x, _ = newton.begin(*_parts(problem), alike, np.zeros(targets), newton.ALIKE)
+    alpha: Array = x[targets : targets + len(alike)]
     if not problem.scalable:
         alpha = _enlarged(problem, alpha)
     if not np.isfinite(alpha).all():
@@ -95,18 +97,15 @@ def minimise(
     alpha, multipliers = (starting_point(problem), np.zeros(targets)) if warm is None else warm
     unit = float(alpha.sum())
     parts = _parts(_in_units(problem, unit))
-    alpha, multipliers, near = alpha / unit, multipliers / unit, newton.COLD
 
     def seen(alpha: Array, multipliers: Array, step: int) -> None:
         if watch is not None:
             watch(alpha * unit, multipliers * unit, step)
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if warm is not None:
-            alpha, near = newton.begin(*parts, alpha, multipliers, newton.PAIR)
-        steps, gap, best, _, multipliers, _ = newton.minimise(
-            *parts, alpha, multipliers, near, tol, max_iterations, tick, seen
-        )
+        known = newton.INTERIOR if warm is None else newton.PAIR
+        x, y = newton.begin(*parts, alpha / unit, multipliers / unit, known)
+        steps, gap, best, _, multipliers, _ = newton.minimise(*parts, x, y, tol, max_iterations, tick, seen)
     if not gap < np.inf:
         raise SolverFailed("Newton's method left the range of doubles at once")
     return Iterate(best[targets : targets + len(alpha)] * unit, multipliers * unit, gap, steps)

@@ -50,21 +50,21 @@ from allocopt.dense import (
 from allocopt.validation import Array
 
 __all__ = [
-    "COLD",
+    "ALIKE",
+    "INTERIOR",
     "NOTHING",
     "PAIR",
     "ROOM",
-    "START",
     "begin",
     "bounded_gap",
-    "in_place_of",
+    "changed",
     "minimise",
     "moved",
     "relative_gap",
     "white",
 ]
 
-NOTHING, START, PAIR = 0, 1, 2
+NOTHING, ALIKE, INTERIOR, PAIR = 0, 1, 2, 3
 COLD = 0.5  # how far from optimal a start is taken to be at most
 _BOUNDARY = 0.995  # fraction of the way to the boundary that a step may go
 _STALLED = 15  # steps without halving gap or distance before we call it the limit of this arithmetic
@@ -136,12 +136,18 @@ def begin(
     lam: Array,
     known: int,
 ) -> Any:
-    """Where to start from: an interior α, scaled to meet the constraints if it may be scaled, and how far from optimal it is.
+    """The start (x, y): an interior α, scaled to meet the constraints where it may be scaled, near the central path.
 
-    ``known`` says what (α, λ) hold: `NOTHING`, an α to `START` from, or the solution of a similar problem, a `PAIR`.
+    ``known`` says what (α, λ) hold: `NOTHING`; α by which every arm tells `ALIKE` much, of which a start can be made; an α
+    that is `INTERIOR` already; or the solution of a similar problem, a `PAIR`.
     """
     k, m = len(alpha), len(lam)
-    at, trial, scratch = np.empty(k), np.empty(k), np.empty(m)
+    pairs = m + k
+    if upper is not None:
+        capped = np.flatnonzero(np.isfinite(upper))
+        pairs += len(capped)
+    x, y = np.empty(pairs), np.empty(pairs)
+    at, trial, scratch = x[m : m + k], np.empty(k), np.empty(m)
     near, stretch = COLD, 1.0
     if known == PAIR:
         mean = total(alpha) / k
@@ -161,14 +167,13 @@ def begin(
     else:
         for i in lanes(k):
             at[i] = alpha[i]
-        if (
-            known == NOTHING
-        ):  # every arm alike in the metric of Σ b bᵀ, the information that would meet every constraint by itself
-            for j in lanes(m):
-                scratch[j] = ratios[j] * ratios[j]
-            norms = squared_lengths(cross(whitener(features, scratch, base)[1], features))
-            for i in lanes(k):
-                at[i] = 1.0 / norms[i]
+    if known == NOTHING:  # alike in the metric of Σ b bᵀ, the information that would meet every constraint by itself
+        for j in lanes(m):
+            scratch[j] = ratios[j] * ratios[j]
+        norms = squared_lengths(cross(whitener(features, scratch, base)[1], features))
+        for i in lanes(k):
+            at[i] = 1.0 / norms[i]
+    if known <= ALIKE:
         # arms that are useless for their size would dominate the cost: they are cut down if that makes a great difference
         chosen = cap = largest(at)
         first = best = np.inf
@@ -196,7 +201,20 @@ def begin(
     if base is None and upper is None:
         for i in lanes(k):
             at[i] *= stretch
-    return at, near
+    _, basis, a, b, g = white(features, targets, ratios, base, at)
+    mu = near * total(at) / pairs
+    for j in lanes(m):
+        x[j] = larger(1.0 / g[j] - 1.0, min(near, 0.1))
+        y[j] = larger(mu / x[j], lam[j] * g[j] * g[j] if known == PAIR else 0.0)
+        scratch[j] = y[j]
+    prices = back(squared_ratios(cross(b, a), g), scratch)
+    z = y[m : m + k]
+    for i in lanes(k):
+        z[i] = larger(mu / at[i], 1.0 - prices[i] if known == PAIR else 0.0)
+    if upper is not None:
+        x[m + k :] = upper[capped] - at[capped]
+        y[m + k :] = mu / x[m + k :]
+    return x, y
 
 
 def minimise(
@@ -206,55 +224,49 @@ def minimise(
     base: Array | None,
     upper: Array | None,
     offset: float,
-    alpha: Array,
-    lam: Array,
-    near: float,
+    x: Array,
+    y: Array,
     tol: float,
     most_steps: int,
     tick: Callable[[], None] | None,
     watch: Callable[[Array, Array, int], None] | None,
 ) -> Any:
-    """Newton's method from where `begin` begins until the gap is below a quarter of ``tol`` or no longer shrinks.
+    """Newton's method from the start (x, y), which it changes, until the gap is below a quarter of ``tol`` or stays the same.
 
-    λ is 0 where nothing is known of it. Steps taken, the best gap (inf if there was none at all), and x, y, λ and g there.
+    Steps taken, the best gap (inf if there was none at all), and x, y, λ and g there.
     """
-    k, m = len(alpha), len(lam)
-    pairs = m + k
+    pairs, k = len(x), features.shape[1]
+    m = len(ratios) if targets is None else targets.shape[1]
     enough = _ENOUGH * tol
     if base is not None or upper is not None:
         enough *= 0.1  # α cannot simply be scaled to feasibility: what is missing costs more than it does here
     if upper is not None:
         capped = np.flatnonzero(np.isfinite(upper))
-        pairs += len(capped)
-    x, y, dx, dy = np.empty(pairs), np.empty(pairs), np.empty(pairs), np.empty(pairs)
-    rate, per, best_x, best_y = np.empty(pairs), np.empty(pairs), np.empty(pairs), np.empty(pairs)
-    short, kept, dual, push = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    off, best_dual, best_g = np.empty(k), np.empty(m), np.empty(m)
-    s, at, nu, z = x[:m], x[m : m + k], y[:m], y[m : m + k]
+    dx, dy = np.empty(pairs), np.empty(pairs)
+    rate, per = np.empty(pairs), np.empty(pairs)
+    best_x, best_y = np.empty(pairs), np.empty(pairs)
+    short, kept, push = np.empty(m), np.empty(m), np.empty(m)
+    dual, best_dual, best_g = np.empty(m), np.empty(m), np.empty(m)
+    off = np.empty(k)
+    s, at = x[:m], x[m : m + k]
+    nu, z = y[:m], y[m : m + k]
     d_alpha, rate_alpha, per_alpha = dx[m : m + k], rate[m : m + k], per[m : m + k]
-
-    # from here on in the basis in which M is I at the start
-    regular, basis, a, b, g = white(features, targets, ratios, base, alpha)
-    own_features, own_targets, own_base = a, in_place_of(targets, b), moved(base, basis)
-    # slacks and multipliers near the central path
-    mu = near * total(alpha) / pairs
-    for j in lanes(m):
-        s[j] = larger(1.0 / g[j] - 1.0, min(near, 0.1))
-        nu[j] = larger(mu / s[j], lam[j] * g[j] * g[j])
-    prices = back(squared_ratios(cross(b, a), g), nu)
-    warm = 1.0 if largest(lam) > 0.0 else 0.0
-    for i in lanes(k):
-        at[i] = alpha[i]
-        z[i] = larger(mu / alpha[i], warm * (1.0 - prices[i]))
-    if upper is not None:
-        x[m + k :] = upper[capped] - at[capped]
-        y[m + k :] = mu / x[m + k :]
 
     best_gap = least_distance = np.inf
     idle = steps = 0
-    while regular:
+    # from here on in the basis in which M is I at the start
+    basis = whitener(features, at, base)[1]
+    own_features, own_targets, own_base = cross(basis, features), changed(targets, basis), moved(base, basis)
+    while True:
         if tick is not None:
             tick()
+        # as `white` does, which would take numba longer
+        regular, basis = whitener(own_features, at, own_base)
+        if not regular:
+            break
+        a = cross(basis, own_features)
+        b = scaled_columns(a, ratios) if targets is None else cross(basis, own_targets)
+        g = squared_lengths(b)
         jacobian = squared_ratios(cross(b, a), g)  # ∂h/∂α, a row for each constraint
         prices = back(jacobian, nu)
         worst = largest(g)
@@ -344,14 +356,13 @@ def minimise(
             y[n] += far * dy[n]
         if upper is not None:
             x[m + k :] = upper[capped] - at[capped]
-        regular, basis, a, b, g = white(own_features, own_targets, ratios, own_base, at)
         steps += 1
     return steps, best_gap, best_x, best_y, best_dual, best_g
 
 
-def in_place_of(columns: Array | None, others: Array) -> Any:
-    """The others where there are columns."""
-    return None if columns is None else others
+def changed(columns: Array | None, basis: Array) -> Any:
+    """Columns in another basis."""
+    return None if columns is None else cross(basis, columns)
 
 
 def moved(rows: Array | None, basis: Array) -> Any:
