@@ -147,10 +147,10 @@ def scaled_columns(matrix: Array, scale: Array) -> Array:
 
 
 def squared_ratios(matrix: Array, by: Array) -> Array:
-    """The squares of A_ji/b_j."""
-    result: Array = matrix / by[:, None]
-    result *= result
-    return result
+    """The squares of A_ji/b_j, in place of A."""
+    matrix /= by[:, None]
+    matrix *= matrix
+    return matrix
 
 
 def squared_lengths(columns: Array) -> Array:

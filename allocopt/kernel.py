@@ -62,10 +62,13 @@ _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the
 
 
 def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any) -> Any:
-    """The arms that count, and the problem of these: columns, ratios, and a known pair, in units of about its value."""
+    """The arms that count, those that a known pair uses first, and the problem of these, in units of about its value.
+
+    Its columns, ratios and the known pair; and once more the columns of the arms in use alone (of all where nothing is known).
+    """
     arms = len(gaps)
     which = np.empty(arms, np.int64)
-    k = 0
+    k = used = 0
     unit = 0.0
     for i in range(arms):
         if not (gaps[i] == 0.0 or 1.0 / LARGEST <= gaps[i] <= LARGEST):
@@ -73,19 +76,26 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
         for c in range(r):
             if gaps[i] != 0.0 and quotient_rows[i, c] != 0.0:
                 which[k] = i
+                if not warm or alpha_in[i] > 0.0 or lam_in[i] > 0.0:
+                    which[k] = which[used]
+                    which[used] = i
+                    used += 1
                 k += 1
                 unit += level / gaps[i]
                 break
-    columns, ratios, alpha, lam = np.empty((r, k)), np.empty(k), np.empty(k), np.empty(k)
+    columns, in_use = np.empty((r, k)), np.empty((r, used))
+    ratios, alpha, lam = np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
         gap = gaps[which[i]]
         ratios[i] = math.sqrt(level / gap / unit)
         root = math.sqrt(unit / gap)
         for c in range(r):
             columns[c, i] = quotient_rows[which[i], c] * root
+            if i < used:
+                in_use[c, i] = columns[c, i]
         alpha[i] = alpha_in[which[i]] * gap / unit if warm else 0.0
         lam[i] = lam_in[which[i]] / unit if warm else 0.0
-    return which[:k], unit, columns, ratios, alpha, lam
+    return which[:k], unit, columns, ratios, alpha, lam, in_use
 
 
 def _certify(
@@ -94,19 +104,22 @@ def _certify(
 ) -> Any:  # fmt: skip
     """Both bounds of `canonical.evaluate` for what `minimise` found, into ``info``; the pair that they hold for.
 
-    α is scaled to feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero.
+    All columns count; what was found may be for the first of them only, and then the others have α = λ = 0. α is scaled to
+    feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero.
     """
     r, k = columns.shape
-    best_alpha, z = x[k:], y[k:]
+    found = len(best_lam)
+    best_alpha, z = x[found:], y[found:]
     top_alpha, top_lam, top_g = largest(best_alpha), largest(best_lam), largest(g)
     alpha, lam, inverse, errors = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
+        alpha[i] = lam[i] = errors[i] = 0.0
+        inverse[i] = 1.0 / ratios[i]
+    for i in range(found):
         idle = tidied and best_alpha[i] < SUPPORT * top_alpha and z[i] > SUPPORT
         slack = tidied and best_lam[i] < SUPPORT * top_lam and g[i] < (1.0 - SUPPORT) * top_g
         alpha[i] = 0.0 if idle else best_alpha[i]
         lam[i] = 0.0 if slack else best_lam[i]
-        inverse[i] = 1.0 / ratios[i]
-        errors[i] = 0.0
     info[0], info[1], info[2] = 0.0, np.inf, np.inf
     regular, basis = whitener(columns, alpha, None)
     if not regular:
@@ -182,22 +195,31 @@ def solve_quotient(
     quotient_rows: Any, r: Any, gaps: Any, level: Any, tol: Any, warm: Any, alpha: Any, multipliers: Any, info: Any
 ) -> int:
     """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code."""
-    which, unit, columns, ratios, start, lam = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
+    which, unit, columns, ratios, start, lam, in_use = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
     if not 0.0 < unit < np.inf:
         return INVALID
     if len(which) < r:
         return UNUSUAL
-    problem = columns, None, ratios, None, None, 0.0
-    x, y = begin(*problem, start, lam, newton.PAIR if warm else newton.NOTHING)
-    steps, own_gap, x, y, lam, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
-    if not own_gap < np.inf:
-        return SINGULAR
-    info[3], info[4] = steps, warm
-    for tidied in (True, False):  # the second only where the certificate suffers from the first
-        certify(which, unit, columns, ratios, x, y, lam, g, tidied, gaps, alpha, multipliers, info)
-        if info[1] - info[0] <= tol * info[0]:
-            return CERTIFIED
-    return NOT_CONVERGED
+    known = newton.PAIR if warm else newton.NOTHING
+    code, spent = SINGULAR, 0
+    # most often the arms that were in use are the ones that are; the certificate, which looks at all of them, says whether
+    for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
+        n = some.shape[1]
+        problem = some, None, ratios[:n], None, None, 0.0
+        x, y = begin(*problem, start[:n], lam[:n], known)
+        steps, own_gap, x, y, dual, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
+        spent += steps
+        if not own_gap < np.inf:
+            continue
+        for tidied in (True, False):  # the second only where the certificate suffers from the first
+            certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, alpha, multipliers, info)
+            if info[1] - info[0] <= tol * info[0]:
+                info[3], info[4] = spent, warm
+                return CERTIFIED
+            if some is in_use:
+                break
+        code = NOT_CONVERGED
+    return code
 
 
 # Compiling takes seconds: it is done once, and in two processes where there are two cores.

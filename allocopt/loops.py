@@ -126,15 +126,17 @@ def fastest(change: Any, value: Any) -> Any:
 
 @inside
 def cross(left: Any, right: Any) -> Any:
-    height, width = left.shape[1], right.shape[1]
-    result = np.empty((height, width))
-    for i in range(height):
-        for j in range(width):
-            result[i, j] = 0.0
-        for c in range(left.shape[0]):
-            x = left[c, i]
-            for j in range(width):
-                result[i, j] += x * right[c, j]
+    r, height, width = left.shape[0], left.shape[1], right.shape[1]
+    result = np.zeros((height, width))
+    for c in range(0, r, 4):  # four rows at a time, so that an entry is loaded and stored less often
+        d, e, f = min(c + 1, r - 1), min(c + 2, r - 1), min(c + 3, r - 1)
+        for i in range(height):
+            w = left[c, i]
+            x = left[d, i] if c + 1 < r else 0.0
+            y = left[e, i] if c + 2 < r else 0.0
+            z = left[f, i] if c + 3 < r else 0.0
+            for n in range(width):
+                result[i, n] += (w * right[c, n] + x * right[d, n]) + (y * right[e, n] + z * right[f, n])
     return result
 
 
@@ -154,18 +156,11 @@ def weighted(columns: Any, weights: Any) -> Any:
 
 @inside
 def gram(rows: Any, weights: Any) -> Any:
-    m, k = rows.shape
-    result = np.empty((k, k))
-    for i in range(k):
-        for n in range(i + 1):
-            result[i, n] = 0.0
-        for j in range(m):
-            x = weights[j] * rows[j, i]
-            for n in range(i + 1):
-                result[i, n] += x * rows[j, n]
-        for n in range(i):
-            result[n, i] = result[i, n]
-    return result
+    scaled = np.empty(rows.shape)
+    for j in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            scaled[j, i] = weights[j] * rows[j, i]
+    return cross(scaled, rows)
 
 
 @inside
@@ -201,13 +196,12 @@ def scaled_columns(matrix: Any, scale: Any) -> Any:
 
 @inside
 def squared_ratios(matrix: Any, by: Any) -> Any:
-    result = np.empty(matrix.shape)
     for i in range(matrix.shape[0]):
         inverse = 1.0 / by[i]
         for n in range(matrix.shape[1]):
             ratio = matrix[i, n] * inverse
-            result[i, n] = ratio * ratio
-    return result
+            matrix[i, n] = ratio * ratio
+    return matrix
 
 
 @inside
@@ -235,55 +229,77 @@ def add_diagonal(matrix: Any, diagonal: Any) -> Any:
 
 
 @inside
-def _inverse_root(matrix: Any, shift: Any) -> Any:
-    """Upper triangular B with Bᵀ A B = I, A first scaled to a diagonal of 1 + shift; before it, the least pivot of that."""
+def _cholesky(matrix: Any, shift: Any) -> Any:
+    """Upper triangular R with RᵀR = A, its diagonal inverted, and before it the least pivot.
+
+    A is first scaled to a diagonal of 1 + shift, and the pivots are those of the scaled matrix; 0 where it is not definite.
+    """
     k = len(matrix)
-    work, lower, basis, scale = np.empty((k, k)), np.empty((k, k)), np.empty((k, k)), np.empty(k)
+    work, scale = np.empty((k, k)), np.empty(k)
     for i in range(k):
-        scale[i] = 1.0 / math.sqrt(matrix[i, i])
+        scale[i] = math.sqrt(matrix[i, i])
     for i in range(k):
         for n in range(k):
-            work[i, n] = matrix[i, n] * scale[i] * scale[n]
-            lower[i, n] = 0.0
-            basis[i, n] = 0.0
+            work[i, n] = matrix[i, n] / (scale[i] * scale[n])
         work[i, i] = 1.0 + shift
-        lower[i, i] = 1.0
     least = 1.0
-    for c in range(k):  # Gauss's elimination of (A | I)
-        pivot = work[c, c]
-        if not 0.0 < pivot * scale[c] < np.inf:
-            return 0.0, basis
-        least = min(least, pivot)
-        inverse = 1.0 / pivot
-        for i in range(c + 1, k):
-            x = work[c, i] * inverse
+    for c in range(0, k, 2):  # Gauss's elimination by two rows at a time
+        d = min(c + 1, k - 1)
+        first = 1.0 / work[c, c]
+        if d > c:
+            x = work[c, d] * first
+            for n in range(d, k):
+                work[d, n] -= x * work[c, n]
+        second = 1.0 / work[d, d]
+        least = min(least, min(work[c, c], work[d, d]))
+        if not (0.0 < first * scale[c] < np.inf and 0.0 < second * scale[d] < np.inf):
+            return 0.0, work
+        for i in range(d + 1, k):
+            x = work[c, i] * first
+            y = work[d, i] * second
             for n in range(i, k):
-                work[i, n] -= x * work[c, n]
-            for n in range(c + 1):
-                lower[i, n] -= x * lower[c, n]
-        root = math.sqrt(inverse)
-        for n in range(c + 1):
-            basis[n, c] = lower[c, n] * scale[n] * root
-    return least, basis
+                work[i, n] -= x * work[c, n] + y * work[d, n]
+    for c in range(k):
+        root = 1.0 / math.sqrt(work[c, c])
+        for n in range(c, k):
+            work[c, n] *= root * scale[n]
+        work[c, c] = 1.0 / work[c, c]
+    return least, work
 
 
 @inside
 def factorised(matrix: Any) -> Any:
     shift = dense.DIAGONAL_SHIFT
-    least, factor = _inverse_root(matrix, shift)
+    least, factor = _cholesky(matrix, shift)
     while least == 0.0 and shift < 0.005:
         shift *= 100.0
-        least, factor = _inverse_root(matrix, shift)
+        least, factor = _cholesky(matrix, shift)
     return least > 0.0, factor
 
 
 @inside
+def _substituted(factor: Any, x: Any) -> Any:
+    """Divide x by RᵀR."""
+    k = len(x)
+    for c in range(k):
+        x[c] *= factor[c, c]
+        for n in range(c + 1, k):
+            x[n] -= x[c] * factor[c, n]
+    for c in range(k - 1, -1, -1):
+        rest = x[c]
+        for n in range(c + 1, k):
+            rest -= factor[c, n] * x[n]
+        x[c] = rest * factor[c, c]
+
+
+@inside
 def solved(matrix: Any, factor: Any, right: Any) -> Any:
-    solution = times(factor, back(factor, right))
+    solution = right.copy()
+    _substituted(factor, solution)
     rest = back(matrix, solution)  # it is symmetric
     for i in range(len(rest)):
         rest[i] = right[i] - rest[i]
-    rest = times(factor, back(factor, rest))
+    _substituted(factor, rest)
     for i in range(len(rest)):
         solution[i] += rest[i]
     return solution
@@ -291,5 +307,13 @@ def solved(matrix: Any, factor: Any, right: Any) -> Any:
 
 @inside
 def whitener(columns: Any, alpha: Any, base: Any) -> Any:
-    least, basis = _inverse_root(weighted(columns, alpha), 0.0)
+    least, factor = _cholesky(weighted(columns, alpha), 0.0)
+    r = len(factor)
+    basis = np.zeros((r, r))
+    for c in range(r - 1, -1, -1):  # the inverse of R, from the last row up
+        basis[c, c] = factor[c, c]
+        for e in range(c + 1, r):
+            x = factor[c, e] * factor[c, c]
+            for n in range(e, r):
+                basis[c, n] -= x * basis[e, n]
     return least > _LEAST_PIVOT, basis

@@ -70,6 +70,7 @@ _BOUNDARY = 0.995  # fraction of the way to the boundary that a step may go
 _STALLED = 15  # steps without halving gap or distance before we call it the limit of this arithmetic
 _LEAST_CENTRE = 0.01  # of the tolerance
 _ENOUGH = 0.25  # of the tolerance: leaves room for the certificate's allowance for rounding
+_LIFT = 0.1  # share of the gap of a known pair that its start is moved inwards by: the first steps remove the rest
 _LEAST_LIFT = 1e-3  # a warm start closer to the boundary than this is a trap
 _COUNTS = 0.1  # share of the largest g below which a constraint is not part of the dual
 _TRACE = 1e-9  # of the mean of α that keeps M regular while a known pair is looked at
@@ -158,7 +159,7 @@ def begin(
             scratch[j] = lam[j] * g[j] * g[j]
         prices = back(squared_ratios(cross(b, a), g), scratch)
         near = relative_gap(total(trial), g, lam, prices, b, base, basis, upper, offset)
-        near = max(near, _LEAST_LIFT) if near < COLD else COLD
+        near = max(_LIFT * near, _LEAST_LIFT) if near < COLD else COLD
         for i in lanes(k):  # into the interior by about as much as it is away from the optimum
             at[i] = alpha[i] + near * mean
         if upper is not None:

@@ -180,7 +180,7 @@ def test_the_method_takes_the_same_steps_interpreted_and_compiled(dim, arms, see
     rows = np.empty_like(bandit.arms)
     r = kernel.quotient(np.array(bandit.arms), gaps, rows)
     zeros = np.zeros(arms)
-    _, _, columns, ratios, alpha, lam = kernel.prepare(rows, r, gaps, 2.0, False, zeros, zeros)
+    _, _, columns, ratios, alpha, lam, _ = kernel.prepare(rows, r, gaps, 2.0, False, zeros, zeros)
     problem = columns, None, ratios, None, None, 0.0
     k = len(ratios)
     found = []
