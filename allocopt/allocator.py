@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from functools import cache, cached_property
 from types import MappingProxyType, ModuleType
@@ -10,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.arms import open_store
 from allocopt.bandit import arm_matrix
 from allocopt.errors import InvalidInstance
-from allocopt.program import AllocationProgram, horizon_at_level
+from allocopt.pricing import SurveyReport
+from allocopt.program import AllocationProgram, at_level, horizon_at_level, surveyed
+from allocopt.progress import Callback
 from allocopt.solution import Solution, Status
 from allocopt.solve import recertify, solve
 from allocopt.tolerances import DEFAULT_TOL
 from allocopt.validation import Array, IntArray, positive_number, vector
 
-__all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution"]
+__all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
 
 MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
 _MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
@@ -96,13 +98,30 @@ class CompiledSolution(Solution):
         return self._recertified.coordinates
 
 
-def ordinary_solution(arms: Array, gaps: Array, level: float, tol: float, reason: str) -> Solution:
-    """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad."""
-    if (gaps < 0).any():
-        i = int(np.flatnonzero(gaps < 0)[0])
-        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(gaps[i])!r}")
-    solution = solve(horizon_at_level(arms, gaps, level, None), tol=tol)
-    return dataclasses.replace(solution, stats={**solution.stats, "compiled": False, "not_compiled": reason})
+def why_not_compiled(n_arms: int, listed: bool) -> str:
+    """The reason where `compiled_kernel` is not even asked, or not there; ``listed``: whether the arms are an array."""
+    if n_arms > MOST_ARMS:
+        return f"more than {MOST_ARMS} arms"
+    return "numba is not installed" if listed else "arms that are not in memory"
+
+
+def ordinary_solution(
+    arms: Any,
+    gaps: Array,
+    level: float,
+    tol: float,
+    reason: str,
+    seen: SurveyReport | None = None,
+    last: Solution | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad.
+
+    ``seen`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
+    """
+    program = at_level(arms, gaps, level, seen)
+    start = last if last is not None and np.array_equal(last.program.free, program.free) else None
+    return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
 
 
 class Allocator:
@@ -121,8 +140,10 @@ class Allocator:
     Notes
     -----
     Up to 100 arms are solved by compiled code (numba; the first call ever compiles it, later ones load it from disk). What
-    that code cannot certify goes to `allocopt.solve`; ``stats["compiled"]`` says which it was, and
-    ``stats["not_compiled"]`` why. An allocator may be used by several threads.
+    that code cannot certify, and larger sets, go to `allocopt.solve`; ``stats["compiled"]`` says which it was, and
+    ``stats["not_compiled"]`` why. Either begins from the last solution where the same arms are free (``stats["warm"]``).
+    Sets of millions of arms are used where they are: in memory, memory-mapped, on Dask. An allocator may be used by
+    several threads.
 
     Examples
     --------
@@ -134,24 +155,37 @@ class Allocator:
     """
 
     def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
-        self.arms = arm_matrix(arms)
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)
-        horizon_at_level(self.arms, np.ones(len(self.arms)), self.level, None)  # refuses what no gaps could mend
-        self._own = np.array(self.arms, order="C")  # numba compiles anew for read-only arrays
+        store = open_store(arms)
+        self.arms: Any
+        self._source: Any
+        self._seen: SurveyReport | None = None
+        if store is None:
+            self.arms = self._source = arm_matrix(arms)
+            horizon_at_level(self.arms, np.ones(len(self.arms)), self.level, None)  # refuses what no gaps could mend
+        else:
+            self.arms, self._source, self._seen = getattr(store, "listed", store), store, surveyed(store)
+        self.n_arms, self.dim = self._source.shape
+        self._own = np.zeros((0, 0))
+        if self.n_arms <= MOST_ARMS and store is None:
+            self._own = np.array(self.arms, order="C")  # numba compiles anew for read-only arrays
         self._quotients: dict[bytes, tuple[Array, int]] = {}
         self._last: tuple[bytes, Array, Array] | None = None
+        self._last_ordinary: Solution | None = None
 
     def __repr__(self) -> str:
-        return f"Allocator(n_arms={len(self.arms)}, dim={self.arms.shape[1]}, level={self.level:g}, tol={self.tol:g})"
+        return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
 
-    def solve(self, gaps: Any) -> Solution:
+    def solve(self, gaps: Any, *, callback: Callback | None = None) -> Solution:
         r"""The certified solution for these gaps.
 
         Parameters
         ----------
         gaps : array_like, shape (k,)
             Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+        callback : callable, optional
+            As in `allocopt.solve`: told of certified bounds on the way. Compiled solves are over before there is any news.
 
         Returns
         -------
@@ -168,17 +202,16 @@ class Allocator:
             delta = gaps.copy()
         else:
             delta = np.array(vector("gaps", gaps, InvalidInstance))
-        k = len(self._own)
+        k = self.n_arms
         if len(delta) != k:
             raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
-        kernel = compiled_kernel() if k <= MOST_ARMS else None
+        kernel = compiled_kernel() if len(self._own) else None
         if kernel is None:
-            reason = f"more than {MOST_ARMS} arms" if k > MOST_ARMS else "numba is not installed"
-            return self._ordinary(delta, reason)
+            return self._ordinary(delta, why_not_compiled(k, self._seen is None), callback)
         free = (delta == 0.0).tobytes()
         rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
         if rank < 0:
-            return self._ordinary(delta, kernel.REASONS[-rank])
+            return self._ordinary(delta, kernel.REASONS[-rank], callback)
         last = self._last
         info = np.empty(kernel.INFO)
         warm = last is not None and last[0] == free
@@ -190,7 +223,7 @@ class Allocator:
         if code != kernel.CERTIFIED and warm:  # the last solution may have led astray
             code = kernel.solve_quotient(rows, rank, delta, self.level, self.tol, False, alpha, multipliers, info)
         if code != kernel.CERTIFIED:
-            return self._ordinary(delta, kernel.REASONS[code])
+            return self._ordinary(delta, kernel.REASONS[code], callback)
         self._last = (free, alpha, multipliers)
         report = info.tolist()
         report.append(time.perf_counter() - started)
@@ -205,6 +238,10 @@ class Allocator:
         self._quotients[free] = found
         return found
 
-    def _ordinary(self, gaps: Array, reason: str) -> Solution:
-        vector("gaps", gaps, InvalidInstance)
-        return ordinary_solution(self.arms, gaps, self.level, self.tol, reason)
+    def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
+        gaps.flags.writeable = False  # it is a copy already
+        last = self._last_ordinary
+        solution = ordinary_solution(self._source, gaps, self.level, self.tol, reason, self._seen, last, callback)
+        if solution.status is Status.CERTIFIED:
+            self._last_ordinary = solution
+        return solution

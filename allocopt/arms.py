@@ -259,7 +259,7 @@ def open_store(arms: Any) -> ArmStore | None:
     """
     if type(arms).__module__.partition(".")[0] == "dask" and hasattr(arms, "to_delayed") and hasattr(arms, "chunks"):
         return DaskArms(arms)
-    if isinstance(arms, DaskArms):
+    if isinstance(arms, DaskArms | ListedArms):
         return arms
     if not isinstance(arms, np.ndarray) or arms.ndim != 2 or arms.dtype.kind not in "fiub" or arms.dtype.itemsize > 8:
         return None

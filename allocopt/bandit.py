@@ -97,7 +97,7 @@ class LinearBandit:
         """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
         from allocopt.streamed import survey
 
-        seen = survey(store, theta, None, self.tie_tolerance)
+        seen = survey(store, theta, self.tie_tolerance)
         if seen.bad is not None:
             row, column = seen.bad
             raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")

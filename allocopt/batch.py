@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -12,14 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.allocator import MOST_ARMS, compiled_kernel, ordinary_solution
+from allocopt.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.arms import open_store
 from allocopt.bandit import LinearBandit, arm_matrix
-from allocopt.errors import AllocoptError, InvalidInstance, InvalidOption
-from allocopt.program import horizon_at_level
+from allocopt.errors import InvalidInstance, InvalidOption
+from allocopt.ordinary_rows import Rows
+from allocopt.program import at_level, surveyed
 from allocopt.solution import Solution, Status
 from allocopt.solve import recertify
 from allocopt.tolerances import DEFAULT_TOL
-from allocopt.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.validation import Array, frozen, in_range, positive_number, whole_number
 
 __all__ = ["BatchSolution", "solve_many"]
 
@@ -81,8 +84,8 @@ class BatchSolution:
         row = range(len(self))[row]
         if np.isnan(self.upper[row]):
             raise InvalidInstance(f"row {row} is no valid instance: {self.reasons[row]}")
-        arms = self.arms if self.arms.ndim == 2 else self.arms[row]
-        program = horizon_at_level(arms, self.gaps[row], float(self.levels[row]), None)
+        arms = self.arms if len(self.arms.shape) == 2 else self.arms[row]
+        program = at_level(arms, self.gaps[row], float(self.levels[row]))
         allocation, multipliers = self.allocation[row], self.multipliers[row]
         return recertify(program, allocation, multipliers, "interior-point", self.tol, {"row": row})
 
@@ -116,7 +119,7 @@ def solve_many(
     tol : float
         Relative gap to reach.
     workers : int, optional
-        Threads; as many as there are cores by default. The results do not depend on it.
+        Cores to use; all of them by default. The results do not depend on it.
     callback : callable, optional
         Called with (rows done, rows in all) now and then.
 
@@ -138,7 +141,7 @@ def solve_many(
     threads = _cores() if workers is None else whole_number("workers", workers, least=1)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
-    sets, shared, delta, levels = _instances(arms, gaps, level)
+    own, shared, delta, levels = _instances(arms, gaps, level)
     n, k = delta.shape
     lower, upper = np.full(n, np.nan), np.full(n, np.nan)
     allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))
@@ -146,41 +149,47 @@ def solve_many(
     reasons: dict[int, str] = {}
     not_compiled: dict[int, str] = {}
 
-    kernel = compiled_kernel() if k <= MOST_ARMS else None
+    listed = isinstance(own, np.ndarray)
+    kernel = compiled_kernel() if k <= MOST_ARMS and listed else None
     if kernel is None:
-        why = f"more than {MOST_ARMS} arms" if k > MOST_ARMS else "numba is not installed"
-        not_compiled = dict.fromkeys(range(n), why)
+        not_compiled = dict.fromkeys(range(n), why_not_compiled(k, listed))
     else:
         info = np.full((n, kernel.INFO), np.nan)
         codes = np.zeros(n, dtype=np.int64)
+        sets = np.array(own[None] if shared else own)  # numba compiles anew for read-only arrays
         work = _Work(kernel, sets, delta, levels, tol, allocation, multipliers, info, codes)
         _run(work, n, threads, callback)
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
         not_compiled = {int(i): kernel.REASONS[int(codes[i])] for i in np.flatnonzero(codes != kernel.CERTIFIED)}
-    # One after the other, in this thread: these are few, and BLAS's own threads are a setting of the whole process.
+    seen = None if listed else surveyed(own)
     done = n - len(not_compiled)
-    for i, why in not_compiled.items():
-        try:
-            s = _ordinary(sets[0 if shared else i], delta[i], float(levels[i]), tol, why)
-        except AllocoptError as error:
-            lower[i] = upper[i] = np.nan
-            allocation[i] = multipliers[i] = np.nan
-            reasons[i] = str(error)
-        else:
-            lower[i], upper[i], status[i] = s.lower, s.upper, s.status
-            allocation[i], multipliers[i] = s.allocation, s.multipliers
-            if s.status is not Status.CERTIFIED:
-                reasons[i] = str(s.stats["reason"])
-        done += 1
-        if callback is not None:
-            callback(done, n)
-    for array in (lower, upper, allocation, multipliers, status, delta, levels, sets):
+    with closing(Rows(own, shared, delta, levels, tol, seen).solve(not_compiled, threads)) as rows:
+        for row in rows:
+            i = row.index
+            lower[i], upper[i], status[i] = row.lower, row.upper, row.status
+            allocation[i], multipliers[i] = row.allocation, row.multipliers
+            if row.reason is not None:
+                reasons[i] = row.reason
+            done += 1
+            if callback is not None:
+                callback(done, n)
+    for array in (lower, upper, allocation, multipliers, status, delta, levels):
         array.flags.writeable = False
+    ordered = dict(sorted(reasons.items()))
     return BatchSolution(
-        lower, upper, allocation, multipliers, status, reasons, not_compiled,
-        sets[0] if shared else sets, delta, levels, tol,
-    )  # fmt: skip
+        lower,
+        upper,
+        allocation,
+        multipliers,
+        status,
+        ordered,
+        not_compiled,
+        getattr(own, "listed", own),
+        delta,
+        levels,
+        tol,
+    )
 
 
 def _cores() -> int:
@@ -188,8 +197,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _instances(arms: Any, gaps: Any, level: float) -> tuple[Array, bool, Array, Array]:
-    """Arms as (1 or n, k, d), whether they are shared, gaps (n, k) and levels (n,): fresh, writeable and contiguous."""
+def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Array]:
+    """Arms as an array (k, d) or a store if they are shared, else as an array (n, k, d); gaps (n, k) and levels (n,)."""
     if isinstance(arms, Sequence) and len(arms) and all(isinstance(b, LinearBandit) for b in arms):
         if gaps is not None:
             raise InvalidInstance("gaps: expected none, as bandits bring their own")
@@ -199,29 +208,35 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Array, bool, Array, 
                     f"arms: expected bandits of equal shape, but bandit {i} has {bandit.arms.shape[0]} arms of "
                     f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
                 )
-        sets = np.array([b.arms for b in arms])
+        sets = frozen(np.array([b.arms_in_memory for b in arms]))
         return sets, False, np.array([b.gaps for b in arms]), np.array([2.0 * b.noise_variance for b in arms])
     if gaps is None:
         raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
     delta = _numbers("gaps", gaps, (2,))
+    store = open_store(arms)
     try:
-        dimensions = np.ndim(arms)
+        dimensions = 2 if store is not None else np.ndim(arms)
     except ValueError:  # ragged: `arm_matrix` says where
         dimensions = 2
     shared = dimensions != 3
-    if shared:
+    own: Any
+    shape: tuple[int, ...]
+    if store is not None:
+        own, shape = store, store.shape
+    elif shared:
         own = arm_matrix(arms)
         in_range("arms", own, InvalidInstance)
-        sets = np.array(own[None])
+        shape = own.shape
     else:
-        sets = _numbers("arms", arms, (3,))
-        if len(sets) != len(delta):
-            raise InvalidInstance(f"arms: expected {len(delta)} sets of arms, one per row of gaps, got {len(sets)}")
-        if not sets.shape[1] or not sets.shape[2]:
+        own = frozen(_numbers("arms", arms, (3,)))
+        if len(own) != len(delta):
+            raise InvalidInstance(f"arms: expected {len(delta)} sets of arms, one per row of gaps, got {len(own)}")
+        shape = own.shape[1:]
+        if not shape[0] or not shape[1]:
             raise InvalidInstance("arms: expected at least one arm with at least one coordinate, got none")
-    if delta.shape[1] != sets.shape[1]:
-        raise InvalidInstance(f"gaps: expected {sets.shape[1]} columns, one per arm, got {delta.shape[1]}")
-    return sets, shared, delta, np.full(len(delta), level)
+    if delta.shape[1] != shape[0]:
+        raise InvalidInstance(f"gaps: expected {shape[0]} columns, one per arm, got {delta.shape[1]}")
+    return own, shared, delta, np.full(len(delta), level)
 
 
 def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
@@ -235,11 +250,6 @@ def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
             f"{name}: expected an array of numbers with {dimensions[0]} dimensions, got shape {raw.shape} of type {raw.dtype}"
         )
     return np.array(raw, dtype=np.float64, order="C")
-
-
-def _ordinary(arms: Array, gaps: Array, level: float, tol: float, reason: str) -> Solution:
-    """`allocopt.solve` for one row; raises what is wrong with it."""
-    return ordinary_solution(arm_matrix(arms), vector("gaps", gaps, InvalidInstance), level, tol, reason)
 
 
 @dataclass(frozen=True, eq=False)

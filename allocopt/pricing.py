@@ -29,6 +29,7 @@ __all__ = [
     "SurveyTask",
     "merge_prices",
     "merge_surveys",
+    "smallest",
 ]
 
 _ACCURATE = 1e-11  # relative error up to which a row that matters is taken as it is
@@ -69,7 +70,7 @@ class SurveyTask:
     keep: int
     tie_tolerance: float = 0.0
 
-    def __call__(self, start: int, block: Array, gaps: Array | None = None) -> SurveyReport:
+    def __call__(self, start: int, block: Array) -> SurveyReport:
         """Look at a block."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(np.maximum(block.max(), -block.min()))  # nan wins
@@ -81,10 +82,7 @@ class SurveyTask:
         if not np.isfinite(longest):  # far out of range, which the caller refuses
             return SurveyReport(largest, longest, _NONE, _EMPTY)
         if self.theta is None:
-            if gaps is None:
-                return SurveyReport(largest, longest, _NONE, _EMPTY)
-            top = _largest(-gaps, self.keep)
-            return SurveyReport(largest, longest, top + start, -gaps[top])
+            return SurveyReport(largest, longest, _NONE, _EMPTY)
         means = block @ self.theta
         top = _largest(means, self.keep)
         rounding, tie = _doubts(self.theta, self.tie_tolerance)
@@ -324,6 +322,11 @@ def _largest(values: Array, count: int) -> IntArray:
     if count >= len(values):
         return np.arange(len(values))
     return np.sort(np.argpartition(-values, count)[:count])
+
+
+def smallest(values: Array, count: int) -> IntArray:
+    """Places of the ``count`` smallest values."""
+    return _largest(-values, count)
 
 
 def _above(values: Array, limit: float, count: int) -> IntArray:

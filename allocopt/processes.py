@@ -43,7 +43,8 @@ def finished(
     with _deaf_to_interrupts():
         results = parallel(joblib.delayed(_followed)(os.getpid(), function, arguments) for arguments in calls)
     try:
-        yield from results
+        for result in results:  # noqa: UP028 — "yield from" would close them itself, with the warning
+            yield result
     except executor.BrokenProcessPool:
         raise WorkerDied(f"workers: one of the {workers} processes died") from None
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.concentration import f_n
 from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
 from allocopt.validation import Array, IntArray, frozen, in_range, matrix, positive_number, vector, whole_number
+
+if TYPE_CHECKING:
+    from allocopt.pricing import SurveyReport
 
 __all__ = ["AllocationProgram", "Origin", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
 
@@ -201,23 +204,35 @@ def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     )  # fmt: skip
 
 
-def _streamed_with_gaps(store: ArmStore, gaps: Array | None, scale: float, origin: Origin) -> AllocationProgram:
-    """A program over a store with given gaps (1 for all where None)."""
-    from allocopt.pricing import Gaps
-    from allocopt.streamed import StreamedProgram, survey
+def surveyed(store: ArmStore) -> SurveyReport:
+    """A look at all arms of a store, which refuses those that no program can be made of."""
+    from allocopt.streamed import survey
 
-    seen = survey(store, None, gaps)
+    seen = survey(store, None)
     if seen.bad is not None:
         row, column = seen.bad
         raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
     in_range("arms", np.array([seen.largest]), InvalidInstance)
     if seen.largest == 0:
         raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
+    return seen
+
+
+def _streamed_with_gaps(
+    store: ArmStore, gaps: Array | None, scale: float, origin: Origin, seen: SurveyReport | None = None
+) -> AllocationProgram:
+    """A program over a store with given gaps (1 for all where None); ``seen`` where it was surveyed before."""
+    from allocopt.pricing import Gaps
+    from allocopt.streamed import StreamedProgram, with_gaps
+
+    if seen is None:
+        seen = surveyed(store)
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
         _check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
+        seen = with_gaps(seen, gaps, store.shape[1])
     return StreamedProgram.of(store, seen, Gaps(given=gaps is not None), gaps, free, scale, origin)
 
 
@@ -247,11 +262,14 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     return horizon_at_level(x, delta, level, n)
 
 
-def at_level(arms: Any, gaps: Any, level: float) -> AllocationProgram:
-    """``horizon`` at a given level: 2 is the regret program of gaps that need not come from a θ."""
+def at_level(arms: Any, gaps: Any, level: float, seen: SurveyReport | None = None) -> AllocationProgram:
+    """``horizon`` at a given level: 2 is the regret program of gaps that need not come from a θ.
+
+    ``arms`` may be a store, and ``seen`` what `surveyed` said of it.
+    """
     store, x, delta = _arms_and_gaps(arms, gaps)
     if store is not None:
-        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level))
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level), seen)
     return horizon_at_level(x, delta, level, None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -71,6 +71,18 @@ class Solution:
     def value(self) -> float:
         """The cost of ``allocation``: the upper bound."""
         return self.upper
+
+    def noting(self, **more: Any) -> Self:
+        """This solution, which nobody else has yet, with more in its ``stats``."""
+        object.__setattr__(self, "stats", MappingProxyType({**self.stats, **more}))
+        return self
+
+    @property
+    def in_use(self) -> tuple[IntArray, Array, Array]:
+        """The arms with 0 < α < ∞ or λ > 0, and α and λ of these (where every constraint belongs to an arm)."""
+        played = np.where(np.isfinite(self.allocation), self.allocation, 0.0)
+        arms = np.flatnonzero((played > 0) | (self.multipliers > 0))
+        return arms, played[arms], self.multipliers[arms]
 
     @property
     def gap(self) -> float:

@@ -17,7 +17,16 @@ import scipy.linalg as sla
 from allocopt.arms import ArmStore
 from allocopt.canonical import Bounds, Canonical, Frame, evaluate, frame
 from allocopt.errors import SolverFailed
-from allocopt.pricing import ContenderTask, Gaps, PriceTask, SurveyReport, SurveyTask, merge_prices, merge_surveys
+from allocopt.pricing import (
+    ContenderTask,
+    Gaps,
+    PriceTask,
+    SurveyReport,
+    SurveyTask,
+    merge_prices,
+    merge_surveys,
+    smallest,
+)
 from allocopt.program import AllocationProgram, Origin
 from allocopt.quotient import QuotientMap
 from allocopt.reduction import divide_out, free_pivots, spanning_coordinates
@@ -26,17 +35,26 @@ from allocopt.solution import Solution, Status
 from allocopt.tolerances import BINDING, DATA
 from allocopt.validation import Array, IntArray
 
-__all__ = ["StreamedBounds", "StreamedProblem", "StreamedProgram", "StreamedSolution", "store_rank", "survey"]
+__all__ = [
+    "StreamedBounds",
+    "StreamedProblem",
+    "StreamedProgram",
+    "StreamedSolution",
+    "store_rank",
+    "survey",
+    "with_gaps",
+]
 
 _SAMPLE = 64  # times d arms are looked at to find the rank and the scales
+_GAPS_AT_A_TIME = 100_000  # so that looking for the smallest takes no memory to speak of
 _KEEP = 40  # times d arms of the largest means are remembered, and as many violators of each pass
 
 
-def survey(store: ArmStore, theta: Array | None, gaps: Array | None, tie_tolerance: float = 0.0) -> SurveyReport:
-    """One look at all arms: sizes, bad entries, the arms of the largest means or smallest gaps."""
+def survey(store: ArmStore, theta: Array | None, tie_tolerance: float = 0.0) -> SurveyReport:
+    """One look at all arms: sizes, bad entries, the arms of the largest means."""
     keep = _KEEP * store.shape[1]
     task = SurveyTask(theta, keep, tie_tolerance)
-    reports = list(store.scan(task, () if gaps is None else (gaps,)))
+    reports = list(store.scan(task))
     if theta is None:
         return merge_surveys(reports, keep)
     seen = merge_surveys(reports, keep, tie_tolerance * float(np.linalg.norm(theta)))
@@ -44,6 +62,15 @@ def survey(store: ArmStore, theta: Array | None, gaps: Array | None, tie_toleran
         return seen
     again = ContenderTask(theta, tie_tolerance, seen.floor, seen.near)
     return replace(seen, contenders=np.concatenate(list(store.scan(again))))
+
+
+def with_gaps(seen: SurveyReport, gaps: Array, dim: int) -> SurveyReport:
+    """A survey of the arms alone, and the arms of the smallest gaps."""
+    keep = _KEEP * dim
+    parts = range(0, len(gaps), _GAPS_AT_A_TIME)
+    few = np.concatenate([start + smallest(gaps[start : start + _GAPS_AT_A_TIME], keep) for start in parts])
+    few = few[np.argsort(gaps[few], kind="stable")[:keep]]
+    return replace(seen, top=few, top_means=-gaps[few])
 
 
 def store_rank(store: ArmStore) -> int:
@@ -212,6 +239,13 @@ class StreamedSolution(Solution):
         return full
 
     @property
+    def in_use(self) -> tuple[IntArray, Array, Array]:
+        """The arms with 0 < α < ∞ or λ > 0, and α and λ of these."""
+        kept = self.kept
+        at = np.flatnonzero((kept.alpha > 0) | (kept.multipliers > 0))
+        return kept.pool[at], kept.alpha[at] / self.pool_costs[at], kept.multipliers[at]
+
+    @property
     def support(self) -> IntArray:
         """Arms that are played finitely often."""
         return self.kept.pool[self.kept.alpha > 0]
@@ -275,6 +309,15 @@ class StreamedProblem:
         """Those of some arms that cost something and are not multiples of free ones."""
         indices = np.setdiff1d(indices, self.program.free_arms)
         return indices[self.quotient(self.store.rows(indices)).any(axis=1)]
+
+    def pair(self, arms: IntArray, allocation: Array, multipliers: Array) -> tuple[IntArray, Array, Array] | None:
+        """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
+        pool = self.playable(arms)
+        at = np.searchsorted(arms, pool)
+        alpha = allocation[at] * self.program.gaps_of(pool, self.store.rows(pool))
+        lam = multipliers[at]
+        known = alpha.any() and lam.any() and np.isfinite(alpha).all() and np.isfinite(lam).all()
+        return (pool, alpha, lam) if known else None
 
     def part(self, pool: IntArray) -> Canonical:
         """The canonical problem of some arms, in both roles."""

@@ -23,6 +23,8 @@ class Method:
     most_arms: int | None
     """More arms than this would exhaust time or memory: refused before solving."""
     options: tuple[str, ...]
+    starts: bool
+    """Whether it can begin from the solution of a similar program."""
     summary: str
 
     def lacks(self, problem: Canonical) -> str | None:
@@ -44,15 +46,15 @@ class Method:
 METHODS: dict[str, Method] = {
     m.name: m
     for m in (
-        Method("closed-form", "closed_form", False, None, (),
+        Method("closed-form", "closed_form", False, None, (), False,
                "formulas: independent directions, one-dimensional quotient, equal gaps"),
-        Method("interior-point", "interior_point", True, 4000, ("max_iterations",),
+        Method("interior-point", "interior_point", True, 4000, ("max_iterations",), True,
                "primal-dual Newton on the whole program, O(k^3) a step"),
-        Method("active-set", "active_set", True, None, ("max_passes",),
+        Method("active-set", "active_set", True, None, ("max_passes",), True,
                "interior point on a few arms, priced against all; O(k r^2) a pass"),
-        Method("frank-wolfe", "frank_wolfe", False, None, ("max_iterations",),
+        Method("frank-wolfe", "frank_wolfe", False, None, ("max_iterations",), False,
                "pairwise steps on a smoothed maximum; any-time, first order"),
-        Method("conic", "conic", True, 5000, ("solver", "formulation"),
+        Method("conic", "conic", True, 5000, ("solver", "formulation"), False,
                "cvxpy: CLARABEL (default), SCS or a licensed MOSEK"),
     )
 }  # fmt: skip

@@ -18,7 +18,7 @@ from allocopt.solvers import interior_point
 from allocopt.threads import single_threaded
 from allocopt.validation import Array, IntArray, whole_number
 
-__all__ = ["generate", "solve"]
+__all__ = ["solve"]
 
 _FIRST = 2  # times r arms and constraints in the first master
 _SAMPLE = 40  # times r arms are looked at for the first allocation of a large problem
@@ -32,29 +32,27 @@ _FULL = 0.9  # share of its upper bound from which an arm counts as played as mu
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
 
-def solve(problem: Canonical, monitor: Monitor, *, max_passes: int = 200) -> dict[str, float]:
-    """Alternate masters and pricing passes until the gap over all arms is certified or nothing enters any more."""
-    max_passes = whole_number("max_passes", max_passes, least=1)
-    return generate(problem, monitor, max_passes, None)
-
-
-def generate(
-    problem: Canonical, monitor: Monitor, max_passes: int, start: tuple[Array, Array] | None
+def solve(
+    problem: Canonical, monitor: Monitor, *, max_passes: int = 200, start: Bounds | None = None
 ) -> dict[str, float]:
-    """`solve`, from a pair (α, λ) that is good already where there is one."""
+    """Alternate masters and pricing passes until the gap over all arms is certified or nothing enters any more.
+
+    ``start`` is what the solution of a similar program proves for this one.
+    """
+    max_passes = whole_number("max_passes", max_passes, least=1)
     warm = None
     if start is None:
         features, targets, first = _first_sets(problem)
         monitor.record(first, 0)
         master_tol = _ROUGH
     else:
-        first = monitor.report(*start, 0)
+        monitor.record(start, 0)
         count = _FIRST * problem.rank
-        features = np.union1d(np.flatnonzero(start[0]), _largest(first.prices, count))
-        targets = np.union1d(np.flatnonzero(start[1]), _largest(first.constraints, count))
-        if first.gap < _WARM:
-            warm = (start[0][features], start[1][targets])
-        master_tol = monitor.tol if first.gap < _CLOSE else _ROUGH
+        features = np.union1d(np.flatnonzero(start.alpha), _largest(start.prices, count))
+        targets = np.union1d(np.flatnonzero(start.multipliers), _largest(start.constraints, count))
+        if start.gap < _WARM:
+            warm = (start.alpha[features], start.multipliers[targets])
+        master_tol = monitor.tol if start.gap < _CLOSE else _ROUGH
     gap = 1.0
     steps = 0
     passes = 1
@@ -64,9 +62,6 @@ def generate(
         with single_threaded():
             try:
                 result = interior_point.minimise(master, master_tol, monitor.tick, warm=warm)
-                if warm is not None and result.gap > master_tol:  # a warm start can be a trap: start afresh
-                    steps += result.steps
-                    result = interior_point.minimise(master, master_tol, monitor.tick)
             except SolverFailed:
                 if monitor.best is None or not np.isfinite(monitor.best.upper):
                     raise

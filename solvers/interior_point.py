@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.canonical import Canonical
+from allocopt.canonical import Bounds, Canonical
 from allocopt.dense import squared_lengths, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
@@ -27,15 +27,23 @@ class Iterate:
     steps: int
 
 
-def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 100) -> dict[str, float]:
-    """Solve the whole program at once; O(k² (m + k)) a step, so for up to a couple of thousand arms."""
+def solve(
+    problem: Canonical, monitor: Monitor, *, max_iterations: int = 100, start: Bounds | None = None
+) -> dict[str, float]:
+    """Solve the whole program at once; O(k² (m + k)) a step, so for up to a couple of thousand arms.
+
+    ``start`` is what the solution of a similar program proves for this one.
+    """
     max_iterations = whole_number("max_iterations", max_iterations, least=1)
+    if start is not None and monitor.record(start, 0).gap <= monitor.tol:
+        return {"iterations": 0}
 
     def watch(alpha: Array, multipliers: Array, step: int) -> None:
         if monitor.callback is not None or monitor.max_seconds is not None:
             monitor.report(alpha, multipliers, step)
 
-    result = minimise(problem, monitor.tol, monitor.tick, max_iterations=max_iterations, watch=watch)
+    warm = None if start is None else (start.alpha, start.multipliers)
+    result = minimise(problem, monitor.tol, monitor.tick, warm=warm, max_iterations=max_iterations, watch=watch)
     monitor.report(result.alpha, result.multipliers, result.steps)
     return {"iterations": result.steps}
 
@@ -91,8 +99,29 @@ def minimise(
 ) -> Iterate:
     """Run the method until its own gap is below a quarter of ``tol`` or no longer shrinks.
 
-    ``warm`` is the solution (α, λ) of a similar problem.
+    ``warm`` is the solution (α, λ) of a similar problem. It can be a trap: where it leads nowhere the method starts afresh.
     """
+    if warm is None:
+        return _minimise(problem, tol, tick, None, max_iterations, watch)
+    try:
+        result = _minimise(problem, tol, tick, warm, max_iterations, watch)
+    except SolverFailed:
+        return _minimise(problem, tol, tick, None, max_iterations, watch)
+    if result.gap <= tol or result.steps >= max_iterations:
+        return result
+    again = _minimise(problem, tol, tick, None, max_iterations - result.steps, watch)
+    best = again if again.gap < result.gap else result
+    return Iterate(best.alpha, best.multipliers, best.gap, result.steps + again.steps)
+
+
+def _minimise(
+    problem: Canonical,
+    tol: float,
+    tick: Callable[[], None],
+    warm: tuple[Array, Array] | None,
+    max_iterations: int,
+    watch: Callable[[Array, Array, int], None] | None,
+) -> Iterate:
     targets = len(problem.targets)
     alpha, multipliers = (starting_point(problem), np.zeros(targets)) if warm is None else warm
     unit = float(alpha.sum())

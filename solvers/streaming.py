@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from allocopt.canonical import Canonical, tidy
+from allocopt.canonical import Bounds, Canonical, evaluate, tidy
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor, OutOfTime
 from allocopt.solvers import active_set
@@ -45,14 +45,26 @@ class Streamed(Protocol):
         """Certified bounds for all arms, and the arms that violate most."""
 
 
-def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict[str, float]:
-    """Alternate pools and pricing passes until the gap over all arms is certified or nothing enters any more."""
+def solve(
+    problem: Streamed,
+    monitor: Monitor,
+    *,
+    max_passes: int = 200,
+    start: tuple[IntArray, Array, Array] | None = None,
+) -> dict[str, float]:
+    """Alternate pools and pricing passes until the gap over all arms is certified or nothing enters any more.
+
+    ``start`` is the solution of a similar problem: the arms in use, and α and λ of these.
+    """
     max_passes = whole_number("max_passes", max_passes, least=1)
     pool = problem.first_pool()
-    if len(pool) < problem.rank:
-        pool = np.union1d(pool, problem.spanning_arms())
-    start: tuple[Array, Array] | None = None
+    pair: tuple[Array, Array] | None = None
     tol = _ROUGH
+    if start is not None:
+        pool, pair = _extended(start[0], pool, start[1], start[2])
+        tol = _SHARE * monitor.tol
+    if len(pool) < problem.rank:
+        pool, pair = np.union1d(pool, problem.spanning_arms()), None
     steps = passes = 0
     spanning = False
     while passes < max_passes and not monitor.done:
@@ -62,7 +74,7 @@ def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict
         inner = Monitor(part, monitor.method, max(tol, _SHARE * monitor.tol), monitor.seconds_left, None)
         out_of_time = False
         try:
-            steps += int(active_set.generate(part, inner, 200, start)["iterations"])
+            steps += int(active_set.solve(part, inner, start=_proven(part, pair))["iterations"])
         except OutOfTime:
             if passes or inner.best is None:
                 raise
@@ -72,7 +84,7 @@ def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict
                 if spanning:
                     raise
                 spanning = True  # the pool is numerically dependent: look for arms that are not
-                pool, start = np.union1d(pool, problem.spanning_arms()), None
+                pool, pair = np.union1d(pool, problem.spanning_arms()), None
                 continue
         best = inner.best
         if best is None or not np.isfinite(best.upper):
@@ -95,8 +107,14 @@ def solve(problem: Streamed, monitor: Monitor, *, max_passes: int = 200) -> dict
         if stuck:
             break  # the pool is as good as this arithmetic makes it
         tol = _SHARE * monitor.tol if found.bounds.gap < 0.1 else _ROUGH
-        pool, start = _extended(pool, entering, best.alpha, best.multipliers)
+        pool, pair = _extended(pool, entering, best.alpha, best.multipliers)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool)}
+
+
+def _proven(part: Canonical, pair: tuple[Array, Array] | None) -> Bounds | None:
+    """What a known pair (α, λ) proves for the pool; None where that is nothing."""
+    bounds = None if pair is None else evaluate(part, *pair)
+    return bounds if bounds is not None and np.isfinite(bounds.upper) else None
 
 
 def _entering(problem: Streamed, found: Any) -> IntArray:
@@ -111,7 +129,7 @@ def _extended(
     """The pool with the arms that enter, sorted, and the pair (α, λ) carried over."""
     larger = np.union1d(pool, entering)
     at = np.searchsorted(larger, pool)
-    start = np.zeros(len(larger)), np.zeros(len(larger))
-    start[0][at] = alpha
-    start[1][at] = multipliers
-    return larger, start
+    pair = np.zeros(len(larger)), np.zeros(len(larger))
+    pair[0][at] = alpha
+    pair[1][at] = multipliers
+    return larger, pair

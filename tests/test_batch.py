@@ -1,5 +1,8 @@
 """solve_many: every row is what it would be on its own, whatever its neighbours and however many workers."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,3 +182,54 @@ def test_no_rows_and_many_arms_are_fine():
 def test_a_batch_of_the_wrong_shape_is_refused_in_words(arms, gaps, options, message):
     with pytest.raises(ao.AllocoptError, match=message):
         solve_many(arms, gaps, **options)
+
+
+# Rows beyond compiled code
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Worker processes are asked for at once."""
+    monkeypatch.setattr("allocopt.ordinary_rows._ALONE", 0.0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_many_arms_are_solved_alike_in_this_process_and_in_others(shared, impatient):
+    arms, gaps = random_batch(20, 4, MOST_ARMS + 20, 6, shared)
+    gaps[3] = np.nan
+    alone, helped = solve_many(arms, gaps, workers=1), solve_many(arms, gaps, workers=2)
+    same(alone, helped)
+    assert list(helped.reasons) == [3]
+    assert helped.certified.sum() == 19
+
+
+def kill_this_process(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_rows_of_a_worker_that_dies_are_solved_here(impatient, monkeypatch):
+    arms, gaps = random_batch(20, 4, MOST_ARMS + 20, 6)
+    monkeypatch.setattr("allocopt.ordinary_rows._solved", kill_this_process)
+    same(solve_many(arms, gaps, workers=2), solve_many(arms, gaps, workers=1))
+
+
+def test_what_the_callback_raises_ends_the_worker_processes(impatient):
+    arms, gaps = random_batch(40, 4, MOST_ARMS + 20, 6)
+
+    def stop(done, total):
+        if done > 3:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        solve_many(arms, gaps, workers=2, callback=stop)
+
+
+def test_large_shared_arms_are_used_where_they_are(monkeypatch):
+    monkeypatch.setattr("allocopt.arms.LARGE", 0)
+    monkeypatch.setattr("allocopt.arms._MANY", 0)
+    monkeypatch.setattr("allocopt.arms.SHARED", 0)
+    arms, gaps = random_batch(3, 4, MOST_ARMS + 200, 7)
+    batch = solve_many(arms, gaps)
+    assert np.shares_memory(batch.arms, arms)
+    assert batch.certified.all()
+    assert batch.solution(1).value == pytest.approx(batch.value[1], rel=1e-7)

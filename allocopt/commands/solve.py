@@ -64,7 +64,7 @@ def solve_command(
     built = _build(instance, program, noise_variance, horizon, width)
     if prove is None:
         prove = not isinstance(built, StreamedProgram)  # exact arithmetic takes milliseconds an arm
-    options = {} if solver is None else {"solver": solver}
+    options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
         try:
