@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from allocopt.canonical import Bounds, Canonical, evaluate, whitener
@@ -28,6 +29,8 @@ _WARM = 10.0  # gap above which the last master says too little about the next
 _ROUGH = 0.03  # gap to which masters are solved at first
 _CLOSE = 0.3  # gap below which they are solved to the end
 _IDLE = 1e-7  # share of the largest α or λ below which one is idle
+_SMALL = 1e-2  # share below which one is idle if its price or constraint is far from tight: rough masters have no zeros
+_FAR = 0.05  # relative distance from tight that is far
 _FULL = 0.9  # share of its upper bound from which an arm counts as played as much as it may
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
@@ -53,7 +56,7 @@ def solve(
         if start.gap < _WARM:
             warm = (start.alpha[features], start.multipliers[targets])
         master_tol = monitor.tol if start.gap < _CLOSE else _ROUGH
-    gap = 1.0
+    gap = np.inf
     steps = 0
     passes = 1
     while passes <= max_passes and not monitor.done:
@@ -78,10 +81,10 @@ def solve(
         ).all():  # (an infinite upper bound only says that constraints are missing)
             features, warm = _widen(problem, features, passes), None
             continue
-        limit = _going_rate(problem, bounds.prices[features], result.alpha, features)
-        entering_features = _violators(bounds.prices, features, limit, _ENTER * problem.rank)
-        limit = float(bounds.constraints[targets].max())
-        entering_targets = _violators(bounds.constraints, targets, limit, _ENTER * problem.rank)
+        rate = _going_rate(problem, bounds.prices[features], result.alpha, features)
+        entering_features = _violators(bounds.prices, features, rate, _ENTER * problem.rank)
+        tight = float(bounds.constraints[targets].max())
+        entering_targets = _violators(bounds.constraints, targets, tight, _ENTER * problem.rank)
         improved = bounds.gap < 0.9 * gap
         gap = min(gap, bounds.gap)
         nothing_enters = not len(entering_features) and not len(entering_targets)
@@ -89,8 +92,11 @@ def solve(
             break  # the master is as good as this arithmetic makes it
         # Far from the optimum a rough master tells as well which arms are missing; close to it they hardly change.
         master_tol = monitor.tol if bounds.gap < _CLOSE or nothing_enters else _ROUGH
-        features = np.union1d(_keep(features, result.alpha, _SPARE * problem.rank), entering_features)
-        targets = np.union1d(_keep(targets, result.multipliers, _SPARE * problem.rank), entering_targets)
+        if improved:  # else what leaves may only come back
+            spare = _SPARE * problem.rank
+            features = _keep(features, result.alpha, bounds.prices[features] < (1.0 - _FAR) * rate, spare)
+            targets = _keep(targets, result.multipliers, bounds.constraints[targets] < (1.0 - _FAR) * tight, spare)
+        features, targets = np.union1d(features, entering_features), np.union1d(targets, entering_targets)
         warm = (alpha[features], multipliers[targets]) if bounds.gap < _WARM else None
     return {"iterations": steps, "passes": passes, "arms_in_master": len(features), "targets_in_master": len(targets)}
 
@@ -218,11 +224,11 @@ def _violators(values: Array, inside: IntArray, limit: float, count: int) -> Int
     return above
 
 
-def _keep(indices: IntArray, values: Array, spare: int) -> IntArray:
+def _keep(indices: IntArray, values: Array, far: NDArray[np.bool_], spare: int) -> IntArray:
     """Drop idle members once there are more than ``spare``; dropping earlier only makes them come back."""
     if len(indices) <= spare:
         return indices
-    busy: IntArray = indices[values > _IDLE * values.max()]
+    busy: IntArray = indices[values > np.where(far, _SMALL, _IDLE) * values.max()]
     return busy
 
 
