@@ -31,6 +31,7 @@ _CLOSE = 0.3  # gap below which they are solved to the end
 _IDLE = 1e-7  # share of the largest α or λ below which one is idle
 _SMALL = 1e-2  # share below which one is idle if its price or constraint is far from tight: rough masters have no zeros
 _FAR = 0.05  # relative distance from tight that is far
+_LOSS = 2.0  # factor by which constraints may suffer when idle arms leave
 _FULL = 0.9  # share of its upper bound from which an arm counts as played as much as it may
 _VIOLATION = 1e-12  # relative, below which a violated constraint or price is rounding
 
@@ -94,7 +95,9 @@ def solve(
         master_tol = monitor.tol if bounds.gap < _CLOSE or nothing_enters else _ROUGH
         if improved:  # else what leaves may only come back
             spare = _SPARE * problem.rank
-            features = _keep(features, result.alpha, bounds.prices[features] < (1.0 - _FAR) * rate, spare)
+            busy = _keep(features, result.alpha, bounds.prices[features] < (1.0 - _FAR) * rate, spare)
+            if len(busy) < len(features) and _suffice(problem, busy, alpha[busy], targets, _LOSS * tight):
+                features = busy
             targets = _keep(targets, result.multipliers, bounds.constraints[targets] < (1.0 - _FAR) * tight, spare)
         features, targets = np.union1d(features, entering_features), np.union1d(targets, entering_targets)
         warm = (alpha[features], multipliers[targets]) if bounds.gap < _WARM else None
@@ -162,13 +165,17 @@ def _sample(problem: Canonical) -> _Part:
 def _feasible(problem: Canonical, features: IntArray, prices: Array) -> IntArray:
     """Enough arms, the best-priced first, that the constraints can be met within their upper bounds."""
     order = np.argsort(-prices)
-    all_arms = np.arange(len(prices))
-    wanted = max(0.8, 0.5 * (1.0 + _least_constraint(problem, all_arms)))
+    wanted = _wanted(problem)
     size = len(features)
     while len(features) < len(prices) and not _least_constraint(problem, features) <= wanted:
         size *= 2
         features = np.union1d(features, order[:size])
     return features
+
+
+def _wanted(problem: Canonical) -> float:
+    """What the arms of a master should be able to bring every constraint down to within their upper bounds."""
+    return max(0.8, 0.5 * (1.0 + _least_constraint(problem, np.arange(len(problem.features)))))
 
 
 def _least_constraint(problem: Canonical, features: IntArray) -> float:
@@ -230,6 +237,17 @@ def _keep(indices: IntArray, values: Array, far: NDArray[np.bool_], spare: int) 
         return indices
     busy: IntArray = indices[values > np.where(far, _SMALL, _IDLE) * values.max()]
     return busy
+
+
+def _suffice(problem: Canonical, features: IntArray, alpha: Array, targets: IntArray, level: float) -> bool:
+    """Whether some arms of a master meet its constraints, to a level, without the others, and could meet all there are."""
+    if problem.upper is not None and not _least_constraint(problem, features) <= _wanted(problem):
+        return False
+    basis = whitener(Canonical(problem.features[features], problem.targets[:0], problem.base), alpha)
+    if basis is None:
+        return False
+    images = problem.targets[targets] @ basis
+    return bool(np.einsum("ij,ij->i", images, images).max() <= level)
 
 
 def _widen(problem: Canonical, features: IntArray, seed: int) -> IntArray:

@@ -101,6 +101,8 @@ def relative_gap(
     """The gap of (α, λ), given the prices for λ: the certificate's formulas without its care for rounding."""
     if base is None and upper is None:
         strength = dot(lam, g)
+        if not strength > 0.0:
+            return np.inf
         return cost * largest(g) * total(lam) * largest(prices) / (strength * strength) - 1.0
     return bounded_gap(cost, g, lam, prices, b, base, basis, upper, offset)
 

@@ -95,3 +95,14 @@ def test_arms_that_may_not_be_played_do_not_spoil_the_proof():
 def test_lower_bounds_count():
     """α_0 >= 3 is paid for and used: 1/α_0 + 1/α_1 <= 1 then needs α_1 = 3/2."""
     proven(AllocationProgram(np.eye(2), [1, 1], [[1, 1]], [1], [3, 0], None), 4.5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_arms_that_leave_a_master_leave_it_feasible_within_the_bounds(seed):
+    rng = np.random.default_rng(seed)
+    arms = np.sign(rng.normal(size=(160, 6)))  # many ties in everything: masters change a lot
+    program = ao.programs.optimism(ao.LinearBandit(arms, rng.normal(size=6)), 1.0)
+    one, other = (ao.solve(program, method=method) for method in ("active-set", "interior-point"))
+    assert one.status is other.status is ao.Status.CERTIFIED
+    assert one.lower <= other.upper * (1 + 1e-12)
+    assert other.lower <= one.upper * (1 + 1e-12)
