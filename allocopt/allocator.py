@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arms import open_store
+from allocopt.arms import ListedArms, open_store
 from allocopt.bandit import arm_matrix
 from allocopt.errors import InvalidInstance
 from allocopt.pricing import SurveyReport
@@ -23,6 +23,9 @@ from allocopt.validation import Array, IntArray, positive_number, vector
 __all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
 
 MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
+_MANY_ARMS = (
+    1000  # from which arms are priced block by block: their quotient is then part of a pass, not made every time
+)
 _MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
 
 
@@ -158,14 +161,13 @@ class Allocator:
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)
         store = open_store(arms)
-        self.arms: Any
-        self._source: Any
-        self._seen: SurveyReport | None = None
         if store is None:
-            self.arms = self._source = arm_matrix(arms)
-            horizon_at_level(self.arms, np.ones(len(self.arms)), self.level, None)  # refuses what no gaps could mend
-        else:
-            self.arms, self._source, self._seen = getattr(store, "listed", store), store, surveyed(store)
+            listed = arm_matrix(arms)
+            horizon_at_level(listed, np.ones(len(listed)), self.level, None)  # refuses what no gaps could mend
+            store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
+        self._source: Any = listed if store is None else store
+        self._seen = None if store is None else surveyed(store)
+        self.arms: Any = getattr(self._source, "listed", self._source)
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
         if self.n_arms <= MOST_ARMS and store is None:

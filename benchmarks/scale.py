@@ -1,4 +1,4 @@
-r"""Large sets of arms: time in units of one pricing pass, memory, files larger than it, a cluster, growth, conditioning.
+r"""Large sets of arms: time in units of a pricing pass, the same arms again, memory, files, a cluster, growth, conditioning.
 
     python benchmarks/scale.py                  everything; writes benchmarks/SCALE.md and benchmarks/growth.png
     python benchmarks/scale.py --only memory    one section, which replaces its old text in SCALE.md
@@ -52,6 +52,9 @@ GROWTH_ARMS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 GROWTH_DIMS = (5, 10, 20, 40, 80, 120)
 GROWTH_FIXED = (20, 10_000)
 """d where k grows, k where d grows."""
+AGAIN = ((5, 200), (20, 500), (20, 10**4), (20, 10**5), (20, 10**6), (50, 10**6))
+AGAIN_REPEATS = 3
+MOVE = 0.01  # relative change of the gaps
 CONDITIONING = (20, 10**6)
 NEAR_BEST = 50  # arms that get tiny gaps, in the families that have them
 CENTRES = 1_000  # of the families of near-duplicates
@@ -79,6 +82,11 @@ def power(k: int) -> str:
     """A count of arms as people say it."""
     exponent = len(str(k)) - 1
     return f"1e{exponent}" if k == 10**exponent else f"{k:,}"
+
+
+def span(counts: set[int]) -> str:
+    """A few counts, as a range."""
+    return " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
 
 
 @dataclass
@@ -497,8 +505,45 @@ def section_conditioning(quick: bool, folder: Path) -> str:
 """
 
 
+def section_again(quick: bool, folder: Path) -> str:
+    """The same arms with other gaps: `Allocator` from scratch, and from its last solution."""
+    lines = []
+    for dim, arms in AGAIN[:2] if quick else AGAIN:
+        rows, theta = unit_arms(dim, arms)
+        means = rows @ theta
+        gaps = means.max() - means
+        rng = np.random.default_rng(1)
+        times: dict[bool, list[float]] = {False: [], True: []}
+        passes: dict[bool, set[int]] = {False: set(), True: set()}
+        for _ in range(AGAIN_REPEATS):
+            allocator = ao.Allocator(rows)
+            for warm in (False, True, True):
+                moved = gaps * (1.0 + MOVE * rng.uniform(-1, 1, arms))
+                start = time.perf_counter()
+                solution = allocator.solve(moved)
+                times[warm].append(time.perf_counter() - start)
+                passes[warm].add(solution.stats["passes"])
+                assert solution.status is ao.Status.CERTIFIED
+                assert solution.stats.get("warm", False) is warm
+        cold, warm_time = (float(np.median(times[warm])) for warm in (False, True))
+        say(f"({dim}, {power(arms)}): {cold:.4f} s, again {warm_time:.4f} s")
+        lines.append([
+            f"({dim}, {power(arms)})", f"{1e3 * cold:.1f}", span(passes[False]),
+            f"{1e3 * warm_time:.1f}", span(passes[True]), f"{cold / warm_time:.1f}",
+        ])  # fmt: skip
+    head = ["(d, k)", "from scratch, ms", "passes", "again, ms", "passes", "ratio"]
+    return f"""## The same arms again
+
+`Allocator.solve`, certified 1e-8, after the gaps have moved by up to {100 * MOVE:g} %: from scratch, and from the last
+solution. Medians.
+
+{table(head, lines)}
+"""
+
+
 SECTIONS = {
     "passes": section_passes,
+    "again": section_again,
     "memory": section_memory,
     "mapped": section_mapped,
     "growth": section_growth,
