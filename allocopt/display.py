@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
+import threading
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
@@ -26,25 +26,50 @@ _PATIENCE = 2.0  # seconds before a progress line appears
 
 @contextlib.contextmanager
 def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
-    """A callback that shows how the gap closes, on a terminal's standard error once two seconds have passed."""
+    """A callback that shows how the gap closes, on a terminal's standard error once two seconds have passed.
+
+    The line appears then whether or not there is any news: a first look at millions of arms takes a while.
+    """
     console = Console(stderr=True)
-    started = time.perf_counter()
-    with contextlib.ExitStack() as stack:
-        bar: Any = None
-        task: Any = None
-        first = math.inf
+    if not console.is_terminal:
+        yield lambda progress: None
+        return
+    line = _Line(console, what, tol)
+    timer = threading.Timer(_PATIENCE, line.appear)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield line.show
+    finally:
+        timer.cancel()
+        line.close()
 
-        def show(progress: Progress) -> None:
-            nonlocal bar, task, first
-            first = min(first, progress.gap) if math.isinf(first) else first
-            if not console.is_terminal or time.perf_counter() - started < _PATIENCE:
-                return
-            if bar is None:
-                bar = stack.enter_context(_closing_gap(console))
-                task = bar.add_task(what, total=1.0, text="")
-            bar.update(task, completed=_closed(first, progress.gap, tol), text=_progress_text(progress))
 
-        yield show
+class _Line:
+    """The progress line: it appears in a timer's thread, and hears news in the solver's."""
+
+    def __init__(self, console: Console, what: str, tol: float) -> None:
+        self._bars = _closing_gap(console)
+        self._task = self._bars.add_task(what, total=None, text="")
+        self._tol = tol
+        self._first = math.inf
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def appear(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._bars.start()
+
+    def show(self, progress: Progress) -> None:
+        self._first = min(self._first, progress.gap) if math.isinf(self._first) else self._first
+        done = _closed(self._first, progress.gap, self._tol)
+        self._bars.update(self._task, total=1.0, completed=done, text=_progress_text(progress))
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._bars.stop()
 
 
 def _closing_gap(console: Console) -> Any:
@@ -68,6 +93,11 @@ def _progress_text(progress: Progress) -> str:
         f"{progress.method}, step {progress.iteration}{alive}: "
         f"value in [{progress.lower:.6g}, {progress.upper:.6g}], gap {progress.gap:.1e}"
     )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.1f} ms"
 
 
 def interval(enclosure: Enclosure) -> str:
@@ -107,7 +137,7 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
             table.add_row("", note)
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
     table.add_row("status", f"[{colour}]{solution.status.name}[/{colour}] {solution.stats.get('reason', '')}")
-    seconds = f"{solution.stats['seconds'] * 1e3:.1f} ms" if "seconds" in solution.stats else "-"
+    seconds = duration(solution.stats["seconds"]) if "seconds" in solution.stats else "-"
     table.add_row("method", f"{solution.method}, {seconds}")
     return table
 

@@ -61,19 +61,22 @@ def solve_command(
         instance = Instance(
             instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
         )
-    built = _build(instance, program, noise_variance, horizon, width)
-    if prove is None:
-        prove = not isinstance(built, StreamedProgram)  # exact arithmetic takes milliseconds an arm
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
+        built = _build(instance, program, noise_variance, horizon, width)
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
         except Interrupted as stop:
             if stop.solution is None:
                 raise
             solution, interrupted = stop.solution, True
-    enclosure = solution.verify() if prove and not interrupted and solution.status is not Status.FAILED else None
+    if prove is None:
+        prove = not isinstance(built, StreamedProgram)  # exact arithmetic takes milliseconds an arm
+    enclosure = None
+    if prove and not interrupted and solution.status is not Status.FAILED:
+        with progress_line("proving"):
+            enclosure = solution.verify()
     if save is not None:
         solution.save(save)
     if as_json:
