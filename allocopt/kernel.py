@@ -161,9 +161,9 @@ def _certify(
     worst = top = 0.0
     for i in range(k):
         worst = max(worst, ratios[i] * ratios[i] * norms[i] * (1.0 + 2.0 * errors[i] + drift))
-        # the second term is the rounding of the scalar products themselves, by Cauchy and Schwarz
-        padded = prices[i] * (1.0 + min(2.0 * errors[i] + dual_drift, 1e3))
-        top = max(top, padded + 4.0 * r * EPS * math.sqrt(prices[i] * norms[i] * strength))
+        # √p is a norm of the row, of at most √strength times its length; the second error is that of the scalar products
+        root = math.sqrt(prices[i]) + (errors[i] + 4.0 * r * EPS) * math.sqrt(strength * norms[i])
+        top = max(top, root * root * (1.0 + dual_drift))
     if not (0.0 < top < np.inf and worst < np.inf):
         return
     # with λ as it is: value >= strength²/(total·top)

@@ -29,7 +29,7 @@ from allocopt.pricing import (
 )
 from allocopt.program import AllocationProgram, Origin
 from allocopt.quotient import QuotientMap
-from allocopt.reduction import divide_out, free_pivots, spanning_coordinates
+from allocopt.reduction import certainty, divide_out, free_pivots, spanning_coordinates
 from allocopt.scaling import equilibrated
 from allocopt.solution import Solution, Status
 from allocopt.tolerances import BINDING, DATA
@@ -77,8 +77,7 @@ def store_rank(store: ArmStore) -> int:
     """The dimension of the span of all arms."""
     k, d = store.shape
     few = store.rows(np.arange(0, k, max(1, k // (_SAMPLE * d))))
-    found = spanning_coordinates(few)
-    return len(found if len(found) == d else spanning_coordinates(_spanning_rows(store, few[:0], [])[1]))
+    return len(_coordinates(store, few, few, few[:0], []))
 
 
 class StreamedProgram(AllocationProgram):
@@ -278,10 +277,9 @@ class StreamedProblem:
         self.kept_columns = np.setdiff1d(np.arange(program.dim), columns)
         step = max(1, self.n_arms // (_SAMPLE * program.dim))
         self.sample = np.arange(0, self.n_arms, step)
-        rows = divide_out(self.store.rows(self.sample), pivot_rows, columns)
-        local = spanning_coordinates(rows) if rows.shape[1] else ()
-        if len(local) < rows.shape[1]:  # the sample may be poor: ask all arms
-            local = self._all_coordinates(pivot_rows, columns)
+        sample = self.store.rows(self.sample)
+        rows = divide_out(sample, pivot_rows, columns)
+        local = _coordinates(self.store, sample, rows, pivot_rows, columns)
         self.rank = len(local)
         self.coordinates = self.kept_columns[list(local)]
         largest = np.abs(rows[:, list(local)]).max(axis=0, initial=0.0)
@@ -289,11 +287,6 @@ class StreamedProblem:
         self.quotient = QuotientMap(pivot_rows, tuple(columns), np.array(local, dtype=np.int64), scale)
         self.mask: Any = None
         self.screening: tuple[float, float, float, Array] | None = None
-
-    def _all_coordinates(self, pivot_rows: Array, columns: list[int]) -> tuple[int, ...]:
-        """Coordinates that determine the others on the span of all arms."""
-        rows = _spanning_rows(self.store, pivot_rows, columns)[1]
-        return spanning_coordinates(rows) if rows.any() else ()
 
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all of them, found by looking at all."""
@@ -402,29 +395,45 @@ class StreamedProblem:
 
 @dataclass(frozen=True, eq=False)
 class _SpanTask:
-    """Arms of a block that span it in the quotient, and their rows there."""
+    """Arms of a block that span it in the quotient, their rows there, and how much these say about rank."""
 
     pivot_rows: Array
     pivot_columns: tuple[int, ...]
 
-    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array]:
+    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array, Array]:
         """At most as many as there are coordinates."""
         rows = divide_out(block, self.pivot_rows, list(self.pivot_columns))
-        chosen = _pivots(rows)
-        return chosen + start, rows[chosen]
+        weights = certainty(block, rows)
+        chosen = _pivots(rows, weights)
+        return chosen + start, rows[chosen], weights[chosen]
 
 
-def _pivots(rows: Array) -> IntArray:
+def _pivots(rows: Array, weights: Array) -> IntArray:
     """Rows that span all of them, by pivoted QR of equilibrated rows."""
     if not rows.any():
         return np.zeros(0, dtype=np.int64)
-    order = sla.qr(equilibrated(rows)[0].T, mode="r", pivoting=True, check_finite=False)[-1]
+    balanced = equilibrated(rows)[0] * weights[:, None]
+    order = sla.qr(balanced.T, mode="r", pivoting=True, check_finite=False)[-1]
     return np.sort(order[: rows.shape[1]]).astype(np.int64)
 
 
-def _spanning_rows(store: ArmStore, pivot_rows: Array, pivot_columns: list[int]) -> tuple[IntArray, Array]:
-    """Arms that span all of them in the quotient, and their rows there."""
+def _coordinates(
+    store: ArmStore, sample: Array, sample_rows: Array, pivot_rows: Array, pivot_columns: list[int]
+) -> tuple[int, ...]:
+    """Coordinates that determine the others on the span of all arms in the quotient, where a sample has ``sample_rows``."""
+    d = sample_rows.shape[1]
+    weights = certainty(sample, sample_rows)
+    found = spanning_coordinates(sample_rows, weights) if d else ()
+    if len(found) == d:
+        return found
+    # The sample may be poor: ask all arms. It stays in, so that noise, of which they send the worst, is seen as such.
+    _, rows, more = _spanning_rows(store, pivot_rows, pivot_columns)
+    return spanning_coordinates(np.concatenate([sample_rows, rows]), np.concatenate([weights, more]))
+
+
+def _spanning_rows(store: ArmStore, pivot_rows: Array, pivot_columns: list[int]) -> tuple[IntArray, Array, Array]:
+    """Arms that span all of them in the quotient, their rows there, and how much these say about rank."""
     found = list(store.scan(_SpanTask(pivot_rows, tuple(pivot_columns))))
-    indices, rows = np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
-    chosen = _pivots(rows)
-    return indices[chosen], rows[chosen]
+    indices, rows, weights = (np.concatenate([f[part] for f in found]) for part in range(3))
+    chosen = _pivots(rows, weights)
+    return indices[chosen], rows[chosen], weights[chosen]

@@ -101,7 +101,7 @@ def minimise(
 
     ``warm`` is the solution (α, λ) of a similar problem. It can be a trap: where it leads nowhere the method starts afresh.
     """
-    if warm is None:
+    if warm is None or not (warm[0].any() and warm[1].any()):  # zeros say nothing
         return _minimise(problem, tol, tick, None, max_iterations, watch)
     try:
         result = _minimise(problem, tol, tick, warm, max_iterations, watch)

@@ -120,6 +120,8 @@ def bounded_gap(
 ) -> float:
     """The gap where α cannot be scaled at will."""
     strength, worst = dot(lam, g), largest(g)
+    if not strength > 0.0:
+        return np.inf
     seen = np.zeros((0, len(b))) if base is None else base @ basis
     known = float(np.einsum("ij,ij->", seen @ weighted(b, lam), seen))
     # prices scale with λ, so the slope for λ itself (not λ/Σλ) is strength²/Σλ − known

@@ -78,6 +78,23 @@ def test_bounded_programs_begin_from_a_solution_too():
     assert warm.status is ao.Status.CERTIFIED
 
 
+@pytest.mark.parametrize("method", ["interior-point", "active-set"])
+@settings(max_examples=60)
+@given(seed=seeds)
+def test_data_that_come_in_are_no_obstacle(method, seed):
+    rng = np.random.default_rng(seed)
+    bandit = random_unit(3, 8, seed=seed)
+    start = ao.solve(ao.programs.regret(bandit), method=method)
+    pulls = np.zeros(8)
+    for _ in range(4):
+        pulls += rng.integers(0, 60, 8) * (rng.random(8) < 0.5)
+        program = ao.programs.remaining(bandit, pulls, 1000)
+        warm, cold = ao.solve(program, method=method, start=start), ao.solve(program, method=method)
+        assert agree(warm, cold)
+        assert warm.status is cold.status or warm.status is ao.Status.CERTIFIED
+        start = warm
+
+
 def test_what_cannot_be_a_start_is_refused_in_words():
     program = ao.programs.regret(random_unit(3, 8, seed=0))
     other = ao.solve(ao.programs.regret(random_unit(3, 9, seed=0)))
@@ -104,6 +121,20 @@ def test_a_start_out_of_which_nothing_follows_is_left_alone():
 
 
 # Allocators beyond compiled code
+
+
+@pytest.mark.parametrize("arms", [300, 1200])
+@settings(max_examples=40)
+@given(rank=st.integers(1, 4), more=st.integers(1, 4), seed=seeds)
+def test_sets_that_are_rank_deficient_up_to_rounding_are_solved_wherever_they_are_kept(arms, rank, more, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(arms, rank)) @ rng.normal(size=(rank, rank + more))
+    bandit = ao.LinearBandit(rows, rng.normal(size=rank + more))
+    if rank == 1:
+        return  # best arm and worst arm are all there is
+    s = Allocator(rows).solve(bandit.gaps)
+    assert s.status is ao.Status.CERTIFIED
+    assert agree(s, ao.solve(ao.programs.regret(bandit)))
 
 
 @pytest.fixture(params=["array", "store"])
