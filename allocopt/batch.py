@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
-from allocopt.arms import open_store
+from allocopt.arms import available_cores, open_store
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.ordinary_rows import Rows
@@ -138,7 +137,7 @@ def solve_many(
     """
     tol = positive_number("tol", tol)
     level = positive_number("level", level)
-    threads = _cores() if workers is None else whole_number("workers", workers, least=1)
+    threads = available_cores() if workers is None else whole_number("workers", workers, least=1)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     own, shared, delta, levels = _instances(arms, gaps, level)
@@ -190,11 +189,6 @@ def solve_many(
         levels,
         tol,
     )
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Array]:

@@ -119,7 +119,7 @@ class Frame:
     @property
     def slope(self) -> float:
         """The dual bound of λ for prices of at most 1, with its rounding taken off."""
-        exact = self.strength**2 * (1.0 - min(2.0 * self.dual_drift, 1.0))
+        exact = self.strength * self.strength * (1.0 - min(2.0 * self.dual_drift, 1.0))
         return exact - self.known * (1.0 + 4 * EPS * len(self.spectrum))
 
     def padded_prices(self, prices: Array, norm2: Array, errors: Array) -> Array:
@@ -178,7 +178,7 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
             return Frame(basis, np.zeros(r), 0.0, 0.0, drift, drift)
         lam = lam / total
         strength = float(lam @ g)
-        if not np.isfinite(strength):
+        if not np.isfinite(strength * strength):
             return None
         error = conversion_error(rows, basis, g)
         dual_drift = 2.0 * float((lam * g) @ error) / max(strength, 1e-300) + 2.0 * drift
@@ -226,7 +226,7 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
             padded = seen.padded_prices(prices, norm2, feature_error)
             q, lower = best_scale(seen.slope, padded, problem.upper)
             # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable).
-            lam = lam / total * q * seen.strength**2
+            lam = lam / total * q * seen.strength * seen.strength
             prices = prices * q
         inflated = seen.padded_constraints(g, target_error)
     alpha, upper = _make_feasible(problem, alpha, inflated)

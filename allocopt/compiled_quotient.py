@@ -9,7 +9,7 @@ import numpy as np
 
 from allocopt.compiling import kept_on_disk
 from allocopt.loops import ENTRY, inside
-from allocopt.tolerances import RANK, ZERO_ROW
+from allocopt.tolerances import LARGEST, RANK, ZERO_ROW
 
 __all__ = ["NOTHING", "UNUSUAL", "quotient"]
 
@@ -65,12 +65,18 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
     k, d = arms.shape
     # which free arms span all of them, and the column that each eliminates: complete pivoting on equilibrated rows
     work = np.empty((k, d))
+    size = 0.0
     for i in range(k):
         top = 1e-300
         for c in range(d):
+            if not abs(arms[i, c]) <= LARGEST:  # nor a number at all, perhaps
+                return -UNUSUAL
             top = max(top, abs(arms[i, c]))
+        size = max(size, top)
         for c in range(d):
             work[i, c] = arms[i, c] / top if gaps[i] == 0.0 else 0.0
+    if size < 1.0 / LARGEST:
+        return -UNUSUAL
     pivot_arm = np.empty(d, np.int64)
     pivot_column = np.empty(d, np.int64)
     kept = np.empty(d, np.bool_)

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast, overload
 
 try:
@@ -40,7 +40,12 @@ def _reached(function: Any, seen: dict[str, str]) -> None:
         if isinstance(value, int | float):
             seen[f"{key}:{name}"] = repr(value)
         elif hasattr(value, "py_func"):
+            seen[f"{key}:{name}"] = repr(sorted(value.targetoptions.items()))
             _reached(value.py_func, seen)
+        elif isinstance(value, ModuleType) and value.__name__ not in ("math", "numpy"):
+            raise TypeError(
+                f"{key}: takes something from the module {name}; import it by its own name to have it noticed"
+            )
 
 
 def kept_on_disk(function: _Function, **options: Any) -> _Function:

@@ -181,13 +181,16 @@ def factorised(matrix: Array) -> tuple[bool, Array]:
 
     Cholesky's factor, by way of the matrix scaled to a diagonal of ones.
     """
-    scale = np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+    diagonal = matrix.diagonal()
+    if not diagonal.min() >= 0.0:
+        return False, matrix
+    scale = np.sqrt(np.maximum(diagonal, 1e-300))
     scaled = matrix / scale / scale[:, None]
     shift = DIAGONAL_SHIFT
     while shift < 0.5:  # beyond that it is no longer this matrix
         np.fill_diagonal(scaled, 1.0 + shift)
         factor, failed = dpotrf(scaled.T, lower=1)  # the transpose, which is the same, is as LAPACK wants it
-        if not failed:
+        if not failed and np.isfinite(factor.diagonal()).all():
             return True, factor * scale[:, None]
         shift *= 100.0
     return False, scaled

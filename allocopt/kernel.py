@@ -17,12 +17,15 @@ import math
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import config, types
 
+from allocopt.arms import available_cores
 from allocopt.compiled_quotient import NOTHING, UNUSUAL, quotient
 from allocopt.compiling import kept_on_disk, on_disk, uncollected
 from allocopt.loops import ENTRY, back, cross, in_loops, inside, largest, squared_lengths, squared_ratios, whitener
@@ -265,31 +268,35 @@ def compile_beside() -> None:
 
 def ready() -> None:
     """Load the machine code, after making what is not on disk yet."""
+    if getattr(config, "DISABLE_JIT", 0):  # numba was asked to leave functions as they are
+        return
     helper = None
+    started = time.perf_counter()
     if not all(on_disk(globals()[name]) for name in (*_HERE, *_BESIDE)):
         if sys.stderr is not None and sys.stderr.isatty():
             print("allocopt: compiling, this once; it takes some seconds", file=sys.stderr)
         helper = _helper()
     try:
         _compile(_HERE)
-        if helper is not None:
-            helper.wait()
+        if helper is not None:  # it has the smaller half; if it takes much longer something is wrong with it
+            with suppress(subprocess.TimeoutExpired):
+                helper.wait(timeout=5.0 + time.perf_counter() - started)
     finally:
         if helper is not None:
             helper.kill()
+            helper.wait()
     _compile(_BESIDE)
 
 
 def _helper() -> subprocess.Popen[bytes] | None:
     """A process that runs `compile_beside`; None where one would not help. If it fails this process does its work."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if cores < 2 or getattr(sys, "frozen", False) or not sys.executable:
+    if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
         return None
     package = str(Path(__file__).resolve().parents[1])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", "from allocopt import kernel; kernel.compile_beside()"],
+            [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", "from allocopt import kernel; kernel.compile_beside()"],
             env={**os.environ, "PYTHONPATH": path},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

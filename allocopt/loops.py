@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from allocopt import dense
+from allocopt.dense import DIAGONAL_SHIFT
 
 __all__ = ["ENTRY", "in_loops", "inside"]
 
@@ -269,7 +270,7 @@ def _cholesky(matrix: Any, shift: Any) -> Any:
 
 @inside
 def factorised(matrix: Any) -> Any:
-    shift = dense.DIAGONAL_SHIFT
+    shift = DIAGONAL_SHIFT
     least, factor = _cholesky(matrix, shift)
     while least == 0.0 and shift < 0.005:
         shift *= 100.0

@@ -14,7 +14,7 @@ from allocopt.allocator import ordinary_solution
 from allocopt.bandit import arm_matrix
 from allocopt.errors import AllocoptError
 from allocopt.pricing import SurveyReport
-from allocopt.processes import WorkerDied, finished
+from allocopt.processes import WorkerDied, finished, may_start_processes
 from allocopt.solution import Status
 from allocopt.threads import single_threaded
 from allocopt.validation import Array
@@ -57,7 +57,7 @@ class Rows:
         """
         left = dict(reasons)
         start = time.perf_counter()
-        alone = workers == 1 or self.seen is not None
+        alone = workers == 1 or self.seen is not None or not may_start_processes()
         for i, why in reasons.items():
             if not alone and len(left) > _CHUNK and time.perf_counter() - start > _ALONE:
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import multiprocessing
 import os
 import signal
 import threading
@@ -15,11 +16,19 @@ from typing import Any
 
 from allocopt.errors import AllocoptError
 
-__all__ = ["WorkerDied", "finished"]
+__all__ = ["WorkerDied", "finished", "may_start_processes"]
+
+
+_IMPORTED_BY = os.getpid()
 
 
 class WorkerDied(AllocoptError):
     """A worker process was killed, ran out of memory or crashed."""
+
+
+def may_start_processes() -> bool:
+    """Whether this process can have workers: not a daemon, and not a fork, whose copy of a pool has no threads behind it."""
+    return os.getpid() == _IMPORTED_BY and not multiprocessing.current_process().daemon
 
 
 def finished(

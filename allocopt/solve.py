@@ -233,7 +233,7 @@ def _status(
         singular = "the information matrix is singular in double precision"
         barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
         return Status.FAILED, {**stats, "reason": reason or (singular if scalable else barely)}
-    if gap <= tol:
+    if abs(gap) <= tol:  # bounds that contradict each other prove nothing
         return Status.CERTIFIED, stats
     limit = f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
     return Status.INACCURATE, {**stats, "reason": reason or limit}

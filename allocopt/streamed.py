@@ -307,8 +307,8 @@ class StreamedProblem:
         """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
         pool = self.playable(arms)
         at = np.searchsorted(arms, pool)
-        alpha = allocation[at] * self.program.gaps_of(pool, self.store.rows(pool))
-        lam = multipliers[at]
+        alpha = np.maximum(allocation[at], 0.0) * self.program.gaps_of(pool, self.store.rows(pool))
+        lam = np.maximum(multipliers[at], 0.0)
         known = alpha.any() and lam.any() and np.isfinite(alpha).all() and np.isfinite(lam).all()
         return (pool, alpha, lam) if known else None
 

@@ -8,8 +8,8 @@ keeps its digits when gaps are small.
 
 All the products that complementarity wants to be zero are held side by side: x = (s, α, u − α) against y = (ν, z, v).
 
-Functions here use nothing but `allocopt.dense`, arithmetic, and loops and branches that numba knows; what only numpy is to do
-stands behind an argument that is not None. Features and targets are columns; targets None stands for features times ``ratios``.
+What is compiled uses nothing but `allocopt.dense`, arithmetic, and loops and branches that numba knows; what only numpy is to
+do stands behind an argument that is not None. Features and targets are columns; targets None stands for features times ``ratios``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from allocopt.canonical import evaluate
 from allocopt.instances import random_unit
 from allocopt.program import horizon_at_level
 from allocopt.reduction import reduce
+from allocopt.solve import recertify
 
 EASY = ("plain", "integers", "collinear", "as many arms as dimensions", "exact ties")
 seeds = st.integers(0, 2**32 - 1)
@@ -266,3 +267,31 @@ def test_numba_is_loaded_by_the_first_solve_and_not_before():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
     assert compiled_kernel() is kernel
+
+
+def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_most():
+    """Long arms that are nearly parallel, and a short one across: far from optimal pairs, whose prices are mostly rounding."""
+    checked = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        length, share = 10.0 ** rng.uniform(4, 12), 10.0 ** rng.uniform(-14, -2)
+        long = length * rng.uniform(0.5, 1, 3)
+        arms = np.vstack([[0, 1.0], np.column_stack([long, long + rng.uniform(-1, 1, 3)])])
+        gaps = rng.uniform(0.9, 1.1, 4)
+        alpha = np.array([1.0, share, share * rng.uniform(0.1, 1), 0.0])
+        lam = np.array([1.0, 10.0 ** rng.uniform(-20, -2), 0, 0.0])
+        rows = np.empty_like(arms)
+        rank = kernel.quotient(arms, gaps, rows)
+        which, unit, columns, ratios, start, _, _ = kernel.prepare(rows, rank, gaps, 2.0, True, alpha, lam)
+        x, y, g = np.concatenate([np.ones(4), start]), np.ones(8), np.ones(4)
+        info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)
+        kernel.certify(which, unit, columns, ratios, x, y, lam[which], g, False, gaps, allocation, multipliers, info)
+        if not info[0] > 0:
+            continue
+        program = horizon_at_level(arms, gaps, 2.0, None)
+        proven = recertify(program, allocation, multipliers, "interior-point", 1e-8, {}).verify()
+        if not proven.notes:
+            checked += 1
+            assert info[0] <= proven.lower
+            assert proven.upper <= info[1]
+    assert checked > 20

@@ -1,5 +1,6 @@
 """solve_many: every row is what it would be on its own, whatever its neighbours and however many workers."""
 
+import multiprocessing
 import os
 import signal
 
@@ -233,3 +234,31 @@ def test_large_shared_arms_are_used_where_they_are(monkeypatch):
     assert np.shares_memory(batch.arms, arms)
     assert batch.certified.all()
     assert batch.solution(1).value == pytest.approx(batch.value[1], rel=1e-7)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e302, 1e60])
+def test_an_arm_that_is_not_a_number_never_disappears(bad):
+    arms = np.array([np.eye(3)[[0, 1, 2, 0]]] * 2) + 0.1
+    arms[1, 3] = bad
+    batch = solve_many(arms, [[0, 1, 1, 1], [0, 1, 1, 1]])
+    assert [s.name for s in batch.status] == ["CERTIFIED", "FAILED"]
+    assert batch.reasons[1].startswith("arms: expected")
+
+
+def in_a_daemon(queue):
+    arms, gaps = random_batch(20, 4, MOST_ARMS + 20, 6)
+    queue.put(solve_many(arms, gaps, workers=2).value.tolist())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_fork_or_a_daemon_has_no_workers_and_does_without(daemon, impatient):
+    context = multiprocessing.get_context("fork")
+    arms, gaps = random_batch(20, 4, MOST_ARMS + 20, 6)
+    here = solve_many(arms, gaps, workers=2)  # there is a pool now, which a fork cannot use
+    queue = context.SimpleQueue()
+    process = context.Process(target=in_a_daemon, args=(queue,), daemon=daemon)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert queue.get() == here.value.tolist()

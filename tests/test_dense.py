@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from allocopt import dense, kernel, loops
+from allocopt import compiling, dense, kernel, loops
 from allocopt.instances import random_unit
 from allocopt.solvers import newton
 
@@ -227,3 +227,50 @@ def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executab
         assert float(done.stdout) == pytest.approx(3.0, rel=1e-8)
     entries = {path.name.split(".")[1].rsplit("_", 1)[0] for path in tmp_path.rglob("*.nbi")}
     assert entries == {"minimise", "_quotient", "begin", "_certify", "_prepare"}
+
+
+def test_a_machine_without_a_second_python_compiles_alone(tmp_path, monkeypatch):
+    """Where sys.executable is another program, as in applications that embed Python, it is not waited for."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    other = tmp_path / "application"
+    other.write_text("#!/bin/sh\nexec sleep 600\n")
+    other.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST.format(executable=str(other))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_numba_may_be_told_to_leave_functions_as_they_are(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST.format(executable=sys.executable)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_machine_code_is_made_anew_when_anything_it_was_made_from_changes():
+    def digest(shift, options):
+        space = {"SHIFT": shift, "__name__": __name__}
+        exec("def inner(x):\n    return x * SHIFT\ndef outer(x):\n    return inner(x)\n", space)
+        space["inner"] = njit(**options)(space["inner"])
+        return compiling.kept_on_disk(space["outer"]).py_func.__qualname__
+
+    same, other = {"nogil": True}, {"nogil": True, "fastmath": True}
+    assert digest(1.0, same) == digest(1.0, same)
+    assert digest(1.0, same) != digest(2.0, same)
+    assert digest(1.0, same) != digest(1.0, other)
+    space = {"dense": dense, "__name__": __name__}
+    exec("def outer(x):\n    return x * dense.DIAGONAL_SHIFT\n", space)
+    with pytest.raises(TypeError, match="takes something from the module dense"):
+        compiling.kept_on_disk(space["outer"])
+
+
+def test_matrices_that_are_not_positive_are_refused_by_both():
+    for matrix in (np.diag([1.0, -1.0]), np.array([[1.0, np.nan], [np.nan, 1.0]]), np.full((2, 2), np.nan)):
+        assert not dense.factorised(matrix)[0]
+        assert not compiled("factorised", matrix)[0]

@@ -225,3 +225,28 @@ def test_bad_gaps_of_many_arms_are_refused_in_words_and_forgotten(gaps, message,
     with pytest.raises(ao.InvalidInstance, match=message):
         allocator.solve(gaps)
     assert allocator.solve(bandit.gaps).status is ao.Status.CERTIFIED
+
+
+def test_a_start_with_negative_entries_proves_nothing_false(kept_as):
+    bandit = random_unit(4, 400, seed=2)
+    program = at_level(np.array(bandit.arms), bandit.gaps, 2.0)
+    good = ao.solve(program)
+    played = np.where(np.isfinite(good.allocation), good.allocation, 0.0)
+    for arm in np.flatnonzero(good.multipliers > 0)[:3]:
+        wrong = played.copy()
+        wrong[arm] = -5 * played.max()
+        bad = ao.Solution(
+            program, wrong, -good.multipliers + 0.1, 0.0, np.inf, ao.Status.FAILED, "none", 1e-8, good.binding
+        )
+        assert agree(ao.solve(program, start=bad), good)
+
+
+def test_a_start_whose_numbers_are_hardly_numbers_is_left_alone():
+    program = ao.programs.regret(random_unit(3, 8, seed=0))
+    own = ao.solve(program)
+    for scale in (1e-200, 1e-300, 1e200):
+        allocation = np.where(np.isfinite(own.allocation), scale * own.allocation, np.inf)
+        start = ao.Solution(
+            program, allocation, own.multipliers.copy(), 0.0, 1.0, own.status, "none", 1e-8, own.binding
+        )
+        assert agree(ao.solve(program, start=start), own)
