@@ -11,14 +11,14 @@ import numpy as np
 
 from allocopt.arms import ListedArms, open_store
 from allocopt.bandit import arm_matrix
-from allocopt.errors import InvalidInstance
+from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.pricing import SurveyReport
 from allocopt.program import AllocationProgram, at_level, horizon_at_level, surveyed
 from allocopt.progress import Callback
 from allocopt.solution import Solution, Status
 from allocopt.solve import recertify, solve
 from allocopt.tolerances import DEFAULT_TOL
-from allocopt.validation import Array, IntArray, positive_number, vector
+from allocopt.validation import Array, IntArray, in_range, positive_number, vector
 
 __all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
 
@@ -160,11 +160,14 @@ class Allocator:
     def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)
+        in_range("level", np.array([self.level]), InvalidOption)
         store = open_store(arms)
+        self._listed: Array | None = None
         if store is None:
             listed = arm_matrix(arms)
             horizon_at_level(listed, np.ones(len(listed)), self.level, None)  # refuses what no gaps could mend
             store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
+            self._listed = listed
         self._source: Any = listed if store is None else store
         self._seen = None if store is None else surveyed(store)
         self.arms: Any = getattr(self._source, "listed", self._source)
@@ -200,6 +203,8 @@ class Allocator:
         8.0
         """
         started = time.perf_counter()
+        if callback is not None and not callable(callback):
+            raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
         if type(gaps) is np.ndarray and gaps.dtype == np.float64 and gaps.ndim == 1:
             delta = gaps.copy()
         else:
@@ -242,8 +247,19 @@ class Allocator:
 
     def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
         gaps.flags.writeable = False  # it is a copy already
-        last = self._last_ordinary
-        solution = ordinary_solution(self._source, gaps, self.level, self.tol, reason, self._seen, last, callback)
-        if solution.status is Status.CERTIFIED:
-            self._last_ordinary = solution
-        return solution
+        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [(self._source, self._seen, self._last_ordinary)]
+        ways.append((self._source, self._seen, None))
+        if self._listed is not None and self._seen is not None:
+            ways.append((self._listed, None, None))
+        best: Solution | None = None
+        for source, seen, last in ways:  # the last solution may have led astray; arrays are a little more accurate
+            if best is not None and source is self._source and "warm" not in best.stats:
+                continue  # it would be the same again
+            solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+            if best is None or solution.gap < best.gap:
+                best = solution
+            if solution.status is Status.CERTIFIED:
+                self._last_ordinary = solution
+                break
+        assert best is not None
+        return best

@@ -137,6 +137,7 @@ def solve_many(
     """
     tol = positive_number("tol", tol)
     level = positive_number("level", level)
+    in_range("level", np.array([level]), InvalidOption)
     threads = available_cores() if workers is None else whole_number("workers", workers, least=1)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")

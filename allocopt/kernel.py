@@ -194,7 +194,20 @@ minimise = kept_on_disk(in_loops(newton.minimise, **_method), **ENTRY)
 certify = kept_on_disk(_certify, **ENTRY)
 
 
-def solve_quotient(
+def solve_quotient(*arguments: Any) -> int:
+    """Solve and certify, given what `_solve_quotient` takes; Ctrl-C is a KeyboardInterrupt, which numba makes something else of."""
+    try:
+        return _solve_quotient(*arguments)
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            cause = cause.__cause__ or cause.__context__
+        raise
+
+
+def _solve_quotient(
     quotient_rows: Any, r: Any, gaps: Any, level: Any, tol: Any, warm: Any, alpha: Any, multipliers: Any, info: Any
 ) -> int:
     """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code."""

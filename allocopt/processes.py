@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from allocopt.errors import AllocoptError
@@ -49,6 +50,8 @@ def finished(
         pre_dispatch="2 * n_jobs",
         max_nbytes=None,
     )
+    if hasattr(os, "fork"):
+        resource_tracker.ensure_running()  # or the first worker starts it, which makes all of them hear Ctrl-C again
     with _deaf_to_interrupts():
         results = parallel(joblib.delayed(_followed)(os.getpid(), function, arguments) for arguments in calls)
     try:
@@ -70,6 +73,8 @@ def _followed(parent: int, function: Callable[..., Any], arguments: tuple[Any, .
 @functools.cache
 def _follow(parent: int) -> None:
     """End this process soon after its parent was killed, instead of waiting for work that never comes."""
+    if os.getpid() == parent:  # joblib has no processes here and works in this one
+        return
 
     def watch() -> None:
         while os.getppid() == parent:

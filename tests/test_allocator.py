@@ -295,3 +295,26 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
             assert info[0] <= proven.lower
             assert proven.upper <= info[1]
     assert checked > 20
+
+
+INTERRUPTED = """
+import os, signal, threading
+from allocopt.allocator import Allocator
+from allocopt.instances import random_unit
+bandit = random_unit(5, 20, seed=0)
+allocator = Allocator(bandit.arms)
+value = allocator.solve(bandit.gaps).value
+for _ in range(10):
+    threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            allocator.solve(bandit.gaps)
+    except KeyboardInterrupt:
+        pass
+assert abs(allocator.solve(bandit.gaps).value - value) <= 1e-7 * value
+"""
+
+
+def test_ctrl_c_in_compiled_code_is_a_keyboard_interrupt():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

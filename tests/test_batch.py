@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -262,3 +264,21 @@ def test_a_fork_or_a_daemon_has_no_workers_and_does_without(daemon, impatient):
     process.join(60)
     assert process.exitcode == 0
     assert queue.get() == here.value.tolist()
+
+
+WITHOUT_PROCESSES = """
+import numpy as np
+import allocopt as ao
+from allocopt import ordinary_rows
+ordinary_rows._ALONE = 0.0
+arms = np.random.default_rng(0).normal(size=(120, 4))
+means = np.random.default_rng(1).normal(size=(20, 4)) @ arms.T
+print(ao.solve_many(arms, means.max(axis=1, keepdims=True) - means, workers=2).certified.all())
+"""
+
+
+def test_where_joblib_has_no_processes_rows_are_solved_all_the_same(monkeypatch):
+    monkeypatch.setenv("JOBLIB_MULTIPROCESSING", "0")
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PROCESSES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"]

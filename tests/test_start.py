@@ -250,3 +250,28 @@ def test_a_start_whose_numbers_are_hardly_numbers_is_left_alone():
             program, allocation, own.multipliers.copy(), 0.0, 1.0, own.status, "none", 1e-8, own.binding
         )
         assert agree(ao.solve(program, start=start), own)
+
+
+@pytest.mark.parametrize("arms", [200, 1001])
+@pytest.mark.parametrize("seed", [46, 47])
+def test_a_last_solution_that_leads_astray_is_forgotten(arms, seed):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(8, 6))
+    rows = centres[rng.integers(0, 8, arms)] + 1e-6 * rng.normal(size=(arms, 6))
+    gaps = np.array(ao.LinearBandit(rows, rng.normal(size=6)).gaps)
+    tiny = gaps * np.where(rng.random(arms) < 0.5, 1e-8, 1)
+    allocator = Allocator(rows)
+    for these in (gaps, tiny, gaps):
+        cold = ao.solve(at_level(rows, these, 2.0))
+        s = allocator.solve(these)
+        assert agree(s, cold)
+        assert s.status is ao.Status.CERTIFIED or cold.status is not ao.Status.CERTIFIED
+
+
+def test_bad_options_of_an_allocator_are_named():
+    for arms in (5, 2 * MOST_ARMS):
+        bandit = random_unit(3, arms, seed=0)
+        with pytest.raises(ao.InvalidOption, match="callback: expected a function, got a int"):
+            Allocator(bandit.arms).solve(bandit.gaps, callback=3)
+        with pytest.raises(ao.InvalidOption, match="level: expected"):
+            Allocator(bandit.arms, level=1e300)
