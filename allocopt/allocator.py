@@ -11,7 +11,7 @@ import numpy as np
 
 from allocopt.arms import ListedArms, open_store
 from allocopt.bandit import arm_matrix
-from allocopt.errors import InvalidInstance, InvalidOption
+from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.pricing import SurveyReport
 from allocopt.program import AllocationProgram, at_level, horizon_at_level, surveyed
 from allocopt.progress import Callback
@@ -247,19 +247,26 @@ class Allocator:
 
     def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
         gaps.flags.writeable = False  # it is a copy already
+        # the last solution may lead astray, and arrays are a little more accurate than blocks
         ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [(self._source, self._seen, self._last_ordinary)]
-        ways.append((self._source, self._seen, None))
+        if self._last_ordinary is not None:
+            ways.append((self._source, self._seen, None))
         if self._listed is not None and self._seen is not None:
             ways.append((self._listed, None, None))
         best: Solution | None = None
-        for source, seen, last in ways:  # the last solution may have led astray; arrays are a little more accurate
-            if best is not None and source is self._source and "warm" not in best.stats:
-                continue  # it would be the same again
-            solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+        failure: SolverFailed | None = None
+        for source, seen, last in ways:
+            try:
+                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+            except SolverFailed as error:
+                failure = error
+                continue
             if best is None or solution.gap < best.gap:
                 best = solution
             if solution.status is Status.CERTIFIED:
                 self._last_ordinary = solution
                 break
-        assert best is not None
+        if best is None:
+            assert failure is not None
+            raise failure
         return best

@@ -142,7 +142,7 @@ def _multipliers(program: AllocationProgram) -> str:
 def _proven(reduction: Reduction, start: Solution) -> Bounds | None:
     """What the allocation and multipliers of a similar program prove for this one; None where that is nothing."""
     alpha = reduction.canonical_allocation(start.allocation)
-    lam = reduction.canonical_multipliers(start.multipliers)
+    lam = np.maximum(reduction.canonical_multipliers(start.multipliers), 0.0)
     alpha = np.where(np.isfinite(alpha), alpha, 0.0)  # arms that cost nothing there
     if not np.isfinite(lam).all():
         return None

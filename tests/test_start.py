@@ -275,3 +275,21 @@ def test_bad_options_of_an_allocator_are_named():
             Allocator(bandit.arms).solve(bandit.gaps, callback=3)
         with pytest.raises(ao.InvalidOption, match="level: expected"):
             Allocator(bandit.arms, level=1e300)
+
+
+def test_where_blocks_fail_the_array_is_asked(monkeypatch):
+    def fail(*_, **__):
+        raise ao.errors.SolverFailed("blocks are of no use here")
+
+    bandit = random_unit(3, 1200, seed=0)
+    allocator = Allocator(np.array(bandit.arms))
+    blocks = allocator.solve(bandit.gaps)
+    monkeypatch.setattr("allocopt.solve.solve_streamed", fail)
+    s = allocator.solve(bandit.gaps)
+    assert s.status is ao.Status.CERTIFIED
+    assert "arms_in_pool" in blocks.stats
+    assert "arms_in_pool" not in s.stats
+    assert agree(s, blocks)
+    monkeypatch.setattr("allocopt.allocator.solve", fail)
+    with pytest.raises(ao.errors.SolverFailed, match="of no use"):
+        allocator.solve(bandit.gaps)
