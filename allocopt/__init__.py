@@ -13,6 +13,7 @@ from allocopt.allocator import Allocator
 from allocopt.audit import Audit, audit
 from allocopt.bandit import LinearBandit
 from allocopt.batch import BatchSolution, solve_many
+from allocopt.certify.proof import load_solution
 from allocopt.errors import (
     AllocoptError,
     Infeasible,
@@ -31,7 +32,6 @@ from allocopt.oracle_allocation import OracleAllocation, oracle_allocation
 from allocopt.oracle_spanner import OracleSpanner
 from allocopt.program import AllocationProgram
 from allocopt.progress import Progress
-from allocopt.proof import load_solution
 from allocopt.schedule import Schedule
 from allocopt.simulate import SimulationResult, load_simulation, simulate
 from allocopt.solution import Solution, Status
@@ -41,7 +41,7 @@ from allocopt.study import StudyResult, StudySpec, study
 
 if TYPE_CHECKING:
     from allocopt import graphs, instances, plots
-    from allocopt.certificate import Enclosure
+    from allocopt.certify.enclosure import Enclosure
 
 __version__ = "0.1.0"
 
@@ -103,5 +103,5 @@ def __getattr__(name: str) -> Any:
     if name in ("graphs", "instances", "plots"):
         return importlib.import_module(f"allocopt.{name}")
     if name == "Enclosure":
-        return importlib.import_module("allocopt.certificate").Enclosure
+        return importlib.import_module("allocopt.certify.enclosure").Enclosure
     raise AttributeError(f"module 'allocopt' has no attribute {name!r}")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.canonical import Canonical, whitener
-from allocopt.reduction import spanning_coordinates
+from allocopt.certify.canonical import Canonical, whitener
+from allocopt.certify.reduction import spanning_coordinates
 from allocopt.sensitivity import Optimum
 from allocopt.validation import Array, IntArray
 

@@ -152,7 +152,7 @@ class LinearBandit:
     @cached_property
     def rank(self) -> int:
         """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
-        from allocopt.reduction import spanning_coordinates
+        from allocopt.certify.reduction import spanning_coordinates
         from allocopt.streamed import store_rank
 
         return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from allocopt.certificate import Enclosure
+from allocopt.certify.enclosure import Enclosure
 from allocopt.progress import Callback, Progress
 from allocopt.solution import Solution, Status
 from allocopt.tolerances import DEFAULT_TOL

@@ -15,8 +15,8 @@ import numpy as np
 
 from allocopt.arms import open_store
 from allocopt.bandit import arm_matrix, checked_labels
+from allocopt.certify.proof import read_json
 from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
-from allocopt.proof import read_json
 from allocopt.validation import Array, positive_number, vector
 
 __all__ = ["Instance", "read_instance", "read_vector"]

@@ -27,7 +27,7 @@ from allocopt.tolerances import DEFAULT_TOL
 from allocopt.validation import Array, positive_number, vector, whole_number
 
 if TYPE_CHECKING:
-    from allocopt.certificate import Enclosure
+    from allocopt.certify.enclosure import Enclosure
 
 __all__ = ["Addition", "Hardness", "StepCallback", "hardness"]
 

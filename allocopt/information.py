@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.canonical import Canonical, whitener
+from allocopt.certify.canonical import Canonical, whitener
+from allocopt.certify.reduction import divide_out, free_pivots, spanning_coordinates
 from allocopt.errors import InvalidInstance
-from allocopt.reduction import divide_out, free_pivots, spanning_coordinates
 from allocopt.tolerances import RANK
 from allocopt.validation import Array, IntArray, matrix
 

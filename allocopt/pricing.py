@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from allocopt import precise
 from allocopt.arms import scratch
-from allocopt.canonical import Frame, conversion_error
+from allocopt.certify.canonical import Frame, conversion_error
 from allocopt.quotient import QuotientMap
 from allocopt.tolerances import EPS
 from allocopt.validation import Array, IntArray

@@ -249,7 +249,7 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     n = whole_number("n", n, InvalidOption, least=3)
     store, x, delta = _arms_and_gaps(arms, gaps)
     if store is None:
-        from allocopt.reduction import spanning_coordinates
+        from allocopt.certify.reduction import spanning_coordinates
 
         rank = len(spanning_coordinates(x))
     else:

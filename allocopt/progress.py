@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from allocopt.canonical import Bounds, Canonical, evaluate
+from allocopt.certify.canonical import Bounds, Canonical, evaluate
 from allocopt.validation import Array
 
 __all__ = ["Callback", "Monitor", "OutOfTime", "Progress"]

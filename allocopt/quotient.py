@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.reduction import divide_out
+from allocopt.certify.reduction import divide_out
 from allocopt.tolerances import EPS
 from allocopt.validation import Array, IntArray
 

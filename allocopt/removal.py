@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.reduction import spanning_coordinates
 from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.program import regret
 from allocopt.progress import Callback
-from allocopt.reduction import spanning_coordinates
 from allocopt.sensitivity import Optimum
 from allocopt.solution import Status
 from allocopt.solve import solve

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.canonical import whitener
+from allocopt.certify.canonical import whitener
 from allocopt.errors import SolverFailed
 from allocopt.sensitivity import Optimum
 

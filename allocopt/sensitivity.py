@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.reduction import Reduction, divide_out, reduce
 from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.program import optimism, regret
 from allocopt.progress import Callback
-from allocopt.reduction import Reduction, divide_out, reduce
 from allocopt.solution import Solution, Status
 from allocopt.solve import certified_solution, solve
 from allocopt.threads import single_threaded

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit
+from allocopt.certify.proof import read_json
 from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
-from allocopt.proof import read_json
 from allocopt.validation import Array, IntArray, vector, whole_number
 from allocopt.writing import whole_file
 

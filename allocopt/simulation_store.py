@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.bandit import LinearBandit
+from allocopt.certify.proof import read_json
 from allocopt.errors import InvalidFile, InvalidOption
-from allocopt.proof import read_json
 from allocopt.simulation_result import phase_rows, phases_from_rows
 from allocopt.validation import Array, IntArray
 from allocopt.writing import whole_file

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from allocopt.certify.assumptions import Assumption
 from allocopt.program import AllocationProgram
 from allocopt.validation import Array, IntArray
 
 if TYPE_CHECKING:
-    from allocopt.certificate import Enclosure
+    from allocopt.certify.enclosure import Enclosure
 
 __all__ = ["Solution", "Status"]
 
@@ -24,9 +25,10 @@ __all__ = ["Solution", "Status"]
 class Status(enum.Enum):
     """What the recomputed bounds say; no solver's own status is ever passed on."""
 
-    CERTIFIED = "certified: the recomputed gap is within the tolerance"
-    INACCURATE = "inaccurate: the bounds hold, but their gap is above the tolerance"
-    FAILED = "failed: no finite bounds could be computed"
+    CERTIFIED = "certified: proven for the given doubles, with a gap within the tolerance"
+    CONDITIONAL = "conditional: proven, with a gap within the tolerance, under the assumptions that are listed"
+    INACCURATE = "inaccurate: the bounds are proven, but their gap is above the tolerance"
+    FAILED = "failed: no finite bounds could be proven"
 
     def __str__(self) -> str:
         return self.name
@@ -55,7 +57,9 @@ class Solution:
     coordinates: tuple[int, ...] = ()
     """The coordinates that span the quotient; fewer than d − (free directions) if the arms are rank-deficient."""
     stats: Mapping[str, Any] = field(default_factory=dict)
-    """Counters, seconds, and ``reason`` where the status is not CERTIFIED."""
+    """Counters, seconds, and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What the bounds take for granted; empty where the status is CERTIFIED."""
 
     def __post_init__(self) -> None:
         self.allocation.flags.writeable = False
@@ -113,13 +117,13 @@ class Solution:
         Only the allocation and multipliers of this solution are used; no solver and no floating-point bound is trusted.
         ``precision`` is the number of bits to work with (chosen automatically by default).
         """
-        from allocopt.certificate import enclose
+        from allocopt.certify.enclosure import enclose
 
         return enclose(self, precision)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver."""
-        from allocopt.proof import save_solution
+        from allocopt.certify.proof import save_solution
 
         save_solution(self, path)
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.canonical import Bounds, Canonical, evaluate, settle, tidy
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, tidy
+from allocopt.certify.reduction import Reduction, reduce
 from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
 from allocopt.program import AllocationProgram, horizon, regret
 from allocopt.progress import Callback, Monitor, OutOfTime
-from allocopt.reduction import Reduction, reduce
 from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
 from allocopt.streamed import StreamedBounds, StreamedProblem, StreamedProgram, StreamedSolution

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.linalg as sla
 
 from allocopt.arms import ArmStore
-from allocopt.canonical import Bounds, Canonical, Frame, evaluate, frame
+from allocopt.certify.canonical import Bounds, Canonical, Frame, evaluate, frame
+from allocopt.certify.reduction import certainty, divide_out, free_pivots, spanning_coordinates
 from allocopt.errors import SolverFailed
 from allocopt.pricing import (
     ContenderTask,
@@ -29,7 +30,6 @@ from allocopt.pricing import (
 )
 from allocopt.program import AllocationProgram, Origin
 from allocopt.quotient import QuotientMap
-from allocopt.reduction import certainty, divide_out, free_pivots, spanning_coordinates
 from allocopt.scaling import equilibrated
 from allocopt.solution import Solution, Status
 from allocopt.tolerances import BINDING, DATA

@@ -15,10 +15,10 @@ from allocopt import programs
 from allocopt.allocator import MOST_ARMS
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.batch import solve_many
+from allocopt.certify.reduction import spanning_coordinates
 from allocopt.errors import InvalidInstance, MethodUnavailable
 from allocopt.files import Instance
 from allocopt.program import AllocationProgram, horizon_at_level
-from allocopt.reduction import spanning_coordinates
 from allocopt.solution import Solution, Status
 from allocopt.solve import solve
 from allocopt.study_source import reason_of

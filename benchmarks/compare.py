@@ -34,9 +34,9 @@ import numpy as np
 from peers import PEERS, Answer
 
 import allocopt
-from allocopt.canonical import evaluate
+from allocopt.certify.canonical import evaluate
+from allocopt.certify.reduction import Reduction, reduce
 from allocopt.instances import counter_example, random_unit
-from allocopt.reduction import Reduction, reduce
 from allocopt.solution import Solution
 
 INSTANCES = ((5, 20), (10, 50), (10, 200), (20, 200), (20, 500))
@@ -518,7 +518,7 @@ the lower bound certified by active-set at tol {REFERENCE_TOL:g}, whoever found 
 
 ## Many arms
 
-Active-set at tol {FLOOR_LARGE_TOL:g}. One pass is one `allocopt.canonical.evaluate` over all arms at the solution, measured in the
+Active-set at tol {FLOOR_LARGE_TOL:g}. One pass is one `certify.canonical.evaluate` over all arms at the solution, measured in the
 same run; *passes* is `solution.stats["passes"]`, *evaluations in all* counts every such call of one
 solve (0 where arms are looked at block by block).
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from allocopt.canonical import Canonical
+from allocopt.certify.canonical import Canonical
 
 __all__ = ["AUTO", "METHODS", "Method", "backend"]
 

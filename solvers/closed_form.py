@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.canonical import Canonical
+from allocopt.certify.canonical import Canonical
 from allocopt.errors import MethodUnavailable
 from allocopt.progress import Monitor
 from allocopt.tolerances import EPS

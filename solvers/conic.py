@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.canonical import Canonical, whitener
+from allocopt.certify.canonical import Canonical, whitener
 from allocopt.errors import InvalidOption, LicenseMissing, MethodUnavailable, SolverFailed
 from allocopt.progress import Monitor, OutOfTime
 from allocopt.solvers.interior_point import starting_point

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from allocopt.canonical import Canonical, whitener
+from allocopt.certify.canonical import Canonical, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor
 from allocopt.solvers.interior_point import starting_point

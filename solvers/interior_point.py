@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.canonical import Bounds, Canonical
+from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.dense import squared_lengths, whitener
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor

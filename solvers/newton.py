@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.canonical import best_scale
+from allocopt.certify.canonical import best_scale
 from allocopt.dense import (
     add_diagonal,
     add_entries,

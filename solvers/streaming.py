@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from allocopt.canonical import Bounds, Canonical, evaluate, tidy
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, tidy
 from allocopt.errors import SolverFailed
 from allocopt.progress import Monitor, OutOfTime
 from allocopt.solvers import active_set

@@ -14,10 +14,10 @@ from strategies import bandits
 import allocopt as ao
 from allocopt import kernel
 from allocopt.allocator import MOST_ARMS, Allocator, compiled_kernel
-from allocopt.canonical import evaluate
+from allocopt.certify.canonical import evaluate
+from allocopt.certify.reduction import reduce
 from allocopt.instances import random_unit
 from allocopt.program import horizon_at_level
-from allocopt.reduction import reduce
 from allocopt.solve import recertify
 
 EASY = ("plain", "integers", "collinear", "as many arms as dimensions", "exact ties")

@@ -9,8 +9,8 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt import solvers
+from allocopt.certify.reduction import reduce
 from allocopt.instances import counter_example, random_unit
-from allocopt.reduction import reduce
 
 OPTIMA = {(5, 20): 61.409067, (10, 50): 57.313610, (10, 200): 282.795995, (20, 200): 198.493814, (20, 500): 517.59653}
 

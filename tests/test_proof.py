@@ -15,8 +15,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import allocopt as ao
+from allocopt.certify.proof import proof_document
 from allocopt.instances import counter_example, finite_armed, random_unit
-from allocopt.proof import proof_document
 
 BANDIT = random_unit(3, 8, seed=1)
 EXACT = ao.LinearBandit([[1, 0], [0, 1], [0.75, 0.5]], [1, 0])  # ε = 1/4: every number is a double, c = 8 exactly

@@ -16,12 +16,12 @@ from rich.table import Table
 
 from allocopt import programs
 from allocopt.bandit import LinearBandit
+from allocopt.certify.proof import FORMAT, load_solution, read_json
 from allocopt.commands.app import Json, app, print_json
 from allocopt.display import progress_line
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.files import Instance, read_instance, read_vector
 from allocopt.program import AllocationProgram, horizon_at_level
-from allocopt.proof import FORMAT, load_solution, read_json
 from allocopt.schedule import Schedule
 from allocopt.schedule_plan import fixed_number_of_rounds
 from allocopt.solution import Solution, Status

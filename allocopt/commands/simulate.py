@@ -21,11 +21,11 @@ from rich.table import Table
 
 from allocopt import plots, programs
 from allocopt.bandit import LinearBandit
+from allocopt.certify.proof import read_json
 from allocopt.commands.app import File, Json, app, print_json
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.files import read_instance, read_vector
 from allocopt.policies import NAMES
-from allocopt.proof import read_json
 from allocopt.simulate import SimulationCallback, SimulationResult, simulate
 from allocopt.simulation_store import digest
 from allocopt.solve import solve

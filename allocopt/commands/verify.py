@@ -9,9 +9,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from allocopt.certify.proof import load_solution
 from allocopt.commands.app import Json, app, print_json
 from allocopt.display import enclosure_document, interval
-from allocopt.proof import load_solution
 
 
 @app.command()

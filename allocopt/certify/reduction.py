@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from allocopt import precise
-from allocopt.canonical import Canonical, whitener
+from allocopt.certify.canonical import Canonical, whitener
 from allocopt.errors import Infeasible
 from allocopt.program import AllocationProgram
 from allocopt.scaling import equilibrated

@@ -9,9 +9,9 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from allocopt.bandit import LinearBandit
+from allocopt.certify.reduction import Quotient
 from allocopt.errors import InvalidProof
 from allocopt.program import AllocationProgram
-from allocopt.reduction import Quotient
 from allocopt.validation import Array
 
 Row = list[fmpq]

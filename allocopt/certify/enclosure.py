@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_mat, ctx, fmpq
 
+from allocopt.certify.exact import ExactProgram, exact_program, rational
+from allocopt.certify.reduction import reduce
 from allocopt.errors import InvalidOption
-from allocopt.exact import ExactProgram, exact_program, rational
-from allocopt.reduction import reduce
 
 if TYPE_CHECKING:
     from allocopt.solution import Solution
