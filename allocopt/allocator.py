@@ -15,6 +15,7 @@ from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.pricing import SurveyReport
 from allocopt.program import AllocationProgram, at_level, horizon_at_level, surveyed
 from allocopt.progress import Callback
+from allocopt.quotients import in_units, quotient_rows
 from allocopt.solution import Solution, Status
 from allocopt.solve import recertify, solve
 from allocopt.tolerances import DEFAULT_TOL
@@ -73,6 +74,7 @@ class CompiledSolution(Solution):
             lower=lower,
             upper=upper,
             status=Status.CERTIFIED,
+            assumptions=(),
             method="interior-point",
             tol=tol,
             stats=MappingProxyType(
@@ -174,7 +176,7 @@ class Allocator:
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
         if self.n_arms <= MOST_ARMS and store is None:
-            self._own = np.array(self.arms, order="C")  # numba compiles anew for read-only arrays
+            self._own = in_units(self.arms[None])[0]
         self._quotients: dict[bytes, tuple[Array, int]] = {}
         self._last: tuple[bytes, Array, Array] | None = None
         self._last_ordinary: Solution | None = None
@@ -226,9 +228,9 @@ class Allocator:
             alpha, multipliers = last[1].copy(), last[2].copy()
         else:
             alpha, multipliers = np.zeros(k), np.zeros(k)
-        code = kernel.solve_quotient(rows, rank, delta, self.level, self.tol, warm, alpha, multipliers, info)
+        code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, warm, alpha, multipliers, info)
         if code != kernel.CERTIFIED and warm:  # the last solution may have led astray
-            code = kernel.solve_quotient(rows, rank, delta, self.level, self.tol, False, alpha, multipliers, info)
+            code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, False, alpha, multipliers, info)
         if code != kernel.CERTIFIED:
             return self._ordinary(delta, kernel.REASONS[code], callback)
         self._last = (free, alpha, multipliers)
@@ -239,7 +241,7 @@ class Allocator:
     def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
         """The arms modulo the free ones, which does not depend on the other gaps."""
         rows = np.empty_like(self._own)
-        found = rows, int(kernel.quotient(self._own, gaps, rows))
+        found = rows, quotient_rows(kernel, self._own, gaps, rows)
         if len(self._quotients) >= _MOST_QUOTIENTS:
             self._quotients.clear()
         self._quotients[free] = found
@@ -263,7 +265,7 @@ class Allocator:
                 continue
             if best is None or solution.gap < best.gap:
                 best = solution
-            if solution.status is Status.CERTIFIED:
+            if solution.status in (Status.CERTIFIED, Status.CONDITIONAL):
                 self._last_ordinary = solution
                 break
         if best is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.certify.reduction import spanning_coordinates
+from allocopt.certify.span import spanning_coordinates
 from allocopt.sensitivity import Optimum
 from allocopt.validation import Array, IntArray
 

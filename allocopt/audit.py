@@ -248,16 +248,14 @@ def _same_bandit(solution: Any, bandit: LinearBandit) -> Solution:
 
 def _squared_distances(bandit: LinearBandit, counts: Array) -> Array:
     """min ||x − p||²_{G^-1} over p in the convex hull of the optimal arms, for every suboptimal x."""
-    used = np.flatnonzero(counts > 0)
-    rows = bandit.arms[used] * np.sqrt(counts[used])[:, None]
     best = np.unique(bandit.arms[bandit.optimal_arms], axis=0)
     x = bandit.arms[bandit.suboptimal_arms]
-    distances: Array = np.stack([squared_norms(rows, x - p) for p in best]).max(axis=0)
+    distances: Array = np.stack([squared_norms(bandit.arms, counts, x - p) for p in best]).max(axis=0)
     if len(best) == 1:
         return distances
     known = np.flatnonzero(np.isfinite(distances))
     if len(known):
-        white, _ = whitening(rows)
+        white, _ = whitening(bandit.arms, counts)
         for i in known.tolist():
             distances[i] = _nearest(white(x[i] - best))
     return distances

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from allocopt import precise
 from allocopt.arms import ArmStore, open_store
 from allocopt.errors import InvalidInstance
-from allocopt.tolerances import EPS, TIE
+from allocopt.gaps import best_of, exact_gap, magnitudes, plain_doubt, refined_gaps, tie_share
+from allocopt.tolerances import TIE
 from allocopt.validation import Array, IntArray, frozen, in_range, index_array, matrix, positive_number, vector
 
 if TYPE_CHECKING:
+    from allocopt.certify.assumptions import Assumption
     from allocopt.pricing import SurveyReport
 
 __all__ = ["LinearBandit"]
+
+_MOST_TIES = 20  # assumptions of ties that are listed one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,8 @@ class LinearBandit:
     store: ArmStore | None = field(init=False, default=None, repr=False)
     """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
     seen: SurveyReport = field(init=False, repr=False)
-    best_mean: tuple[float, float] = field(init=False, repr=False)
+    best_row: Array = field(init=False, repr=False)
+    """An arm of the largest mean, in exact arithmetic."""
 
     def __post_init__(self) -> None:
         store = open_store(self.arms)
@@ -88,10 +92,13 @@ class LinearBandit:
     def _settle(self, arms: Array, theta: Array) -> None:
         """Means, gaps and optimal arms of arms in memory."""
         means = arms @ theta
-        gaps, tied = _gaps(arms, theta, means, self.tie_tolerance)
+        gaps, best = _gaps(arms, theta, means)
+        tied = _tied(arms, theta, gaps, best, self.tie_tolerance)
         optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
-        self.__dict__.update(optimal_arms=optimal, means=frozen(means), gaps=frozen(gaps))
+        self.__dict__.update(
+            optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps)
+        )
 
     def _settle_store(self, store: ArmStore, theta: Array) -> None:
         """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
@@ -103,12 +110,36 @@ class LinearBandit:
             raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
         in_range("arms", np.array([seen.largest]), InvalidInstance)
         rows = store.rows(seen.contenders)
-        gaps, tied = _gaps(rows, theta, rows @ theta, self.tie_tolerance)
-        optimal = seen.contenders[tied]
+        gaps, best = _gaps(rows, theta, rows @ theta)
+        optimal = seen.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
         if self.optimal_arms is not None:
             optimal = self._given_optimal(seen.contenders[gaps == 0], store.shape[0])
-        best = precise.dot(rows[[int(np.argmin(gaps))]], theta)
-        self.__dict__.update(optimal_arms=optimal, seen=seen, best_mean=(float(best[0][0]), float(best[1][0])))
+        self.__dict__.update(optimal_arms=optimal, seen=seen, best_row=frozen(rows[best].copy()))
+
+    @cached_property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The optimal arms that are so only up to the tolerance for ties, with their exact gaps (relative to their terms)."""
+        from allocopt.certify.assumptions import Assumption
+
+        if len(self.optimal_arms) == 1:
+            return ()
+        rows = self.arms[self.optimal_arms] if self.store is None else self.store.rows(self.optimal_arms)
+        different, group = np.unique(rows, axis=0, return_inverse=True)
+        shares = [tie_share(row, self.theta, self.best_row) for row in different]
+        inexact = sorted((i for i, share in enumerate(shares) if share), key=lambda i: -shares[i])
+        found = []
+        for i in inexact[:_MOST_TIES]:
+            gap = exact_gap(different[i], self.theta, self.best_row)
+            arms = self.optimal_arms[group == i] if len(inexact) <= _MOST_TIES else self.optimal_arms
+            text = (
+                f"arm {int(arms[0])} is taken as optimal, though its gap is {int(gap.p) / int(gap.q):.3g} "
+                f"({float(shares[i]):.3g} relative to the terms of the two means)"
+            )
+            found.append(Assumption("tie", tuple(int(a) for a in arms), shares[i], text))
+        if len(inexact) > _MOST_TIES:
+            text = f"{len(inexact)} arms are taken as optimal with gaps of at most {float(found[0].size):.3g}, relative to their terms"
+            found = [Assumption("tie", found[0].arms, found[0].size, text)]
+        return tuple(found)
 
     def _given_optimal(self, best: IntArray, n_arms: int) -> IntArray:
         optimal = index_array("optimal_arms", self.optimal_arms, n_arms, InvalidInstance)
@@ -129,7 +160,7 @@ class LinearBandit:
     def gaps(self) -> Array:
         """Δ of every arm; exactly 0 for the optimal ones."""
         assert self.store is not None
-        task = _GapsTask(self.theta, self.best_mean)
+        task = _GapsTask(self.theta, self.best_row)
         gaps = np.concatenate(list(self.store.scan(task)))
         gaps[self.optimal_arms] = 0.0
         return frozen(gaps)
@@ -152,7 +183,7 @@ class LinearBandit:
     @cached_property
     def rank(self) -> int:
         """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
-        from allocopt.certify.reduction import spanning_coordinates
+        from allocopt.certify.span import spanning_coordinates
         from allocopt.streamed import store_rank
 
         return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)
@@ -220,40 +251,23 @@ class _MeansTask:
 @dataclass(frozen=True, eq=False)
 class _GapsTask:
     theta: Array
-    best: tuple[float, float]
+    best_row: Array
 
     def __call__(self, start: int, block: Array) -> Array:
         """Accurate gaps of a block."""
-        means = block @ self.theta
-        doubt = (block.shape[1] + 2) * EPS * (np.abs(block) @ np.abs(self.theta)) + EPS * abs(self.best[0])
-        return _refined(block, self.theta, self.best[0] - means, doubt, self.best)
+        best = float(self.best_row @ self.theta)
+        doubt = plain_doubt(block, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
+        return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, doubt)
 
 
-def _refined(arms: Array, theta: Array, gaps: Array, doubt: Array, best: tuple[float, float]) -> Array:
-    """Gaps, summed again in double-double arithmetic where plain differences are not accurate.
-
-    1e-14 keeps the gap's rounding below that of the solve itself.
-    """
-    inaccurate = np.flatnonzero(doubt > 1e-14 * np.abs(gaps))
-    ones = np.ones(len(inaccurate))
-    top = (best[0] * ones, best[1] * ones)
-    gaps[inaccurate] = precise.difference(top, precise.dot(arms[inaccurate], theta))
-    return np.maximum(gaps, 0.0)
+def _gaps(arms: Array, theta: Array, means: Array) -> tuple[Array, int]:
+    """Gaps to the best mean, and the arm that has it."""
+    best = best_of(arms, theta, means)
+    doubt = plain_doubt(arms, theta)
+    return refined_gaps(arms, theta, arms[best], means[best] - means, doubt + doubt[best]), best
 
 
-def _gaps(arms: Array, theta: Array, means: Array, tie_tolerance: float) -> tuple[Array, IntArray]:
-    """Gaps that are right to the last digits, and the arms that tie for the best mean.
-
-    ``max(means) − means`` loses all digits of a small gap. Rows where that could matter are summed again in
-    double-double arithmetic, so a gap of 1e-12 is as accurate as one of 1.
-    """
-    magnitude = np.abs(arms) @ np.abs(theta)
-    doubt = (arms.shape[1] + 2) * EPS * magnitude
-    best = int(np.argmax(means))
-    contenders = np.flatnonzero(means + doubt >= means[best] - doubt[best])
-    hi, lo = precise.dot(arms[contenders], theta)
-    best = int(contenders[np.lexsort((lo, hi))[-1]])
-    top = precise.dot(arms[best : best + 1], theta)
-    gaps = _refined(arms, theta, means[best] - means, doubt + doubt[best], (float(top[0][0]), float(top[1][0])))
-    tied = np.flatnonzero(gaps <= tie_tolerance * (magnitude + magnitude[best]))
-    return gaps, tied
+def _tied(arms: Array, theta: Array, gaps: Array, best: int, tolerance: float) -> IntArray:
+    """The arms that tie for the best mean."""
+    size = magnitudes(arms, theta)
+    return np.flatnonzero(gaps <= tolerance * (size + size[best]))

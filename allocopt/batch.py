@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from allocopt.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
 from allocopt.arms import available_cores, open_store
 from allocopt.bandit import LinearBandit, arm_matrix
+from allocopt.certify.assumptions import Assumption
+from allocopt.certify.floating import GAP_ERROR
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.ordinary_rows import Rows
-from allocopt.program import at_level, surveyed
+from allocopt.program import at_level, regret, surveyed
+from allocopt.quotients import in_units, quotient_rows
 from allocopt.solution import Solution, Status
 from allocopt.solve import recertify
 from allocopt.tolerances import DEFAULT_TOL
@@ -48,7 +51,7 @@ class BatchSolution:
     status: NDArray[np.object_]
     """A `Status` per row."""
     reasons: Mapping[int, str]
-    """For every row that is not CERTIFIED: why."""
+    """For every row that is not CERTIFIED: why, or what it assumes."""
     not_compiled: Mapping[int, str]
     """Rows that `allocopt.solve` had to solve, with the reason."""
     arms: Array
@@ -56,6 +59,10 @@ class BatchSolution:
     gaps: Array
     levels: Array
     tol: float
+    assumptions: Mapping[int, tuple[Assumption, ...]]
+    """What the rows that are CONDITIONAL take for granted."""
+    bandits: tuple[LinearBandit, ...] = ()
+    """The rows as bandits, where they were given so."""
 
     @property
     def value(self) -> Array:
@@ -83,8 +90,11 @@ class BatchSolution:
         row = range(len(self))[row]
         if np.isnan(self.upper[row]):
             raise InvalidInstance(f"row {row} is no valid instance: {self.reasons[row]}")
-        arms = self.arms if len(self.arms.shape) == 2 else self.arms[row]
-        program = at_level(arms, self.gaps[row], float(self.levels[row]))
+        if self.bandits:
+            program = regret(self.bandits[row])
+        else:
+            arms = self.arms if len(self.arms.shape) == 2 else self.arms[row]
+            program = at_level(arms, self.gaps[row], float(self.levels[row]))
         allocation, multipliers = self.allocation[row], self.multipliers[row]
         return recertify(program, allocation, multipliers, "interior-point", self.tol, {"row": row})
 
@@ -142,6 +152,7 @@ def solve_many(
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     own, shared, delta, levels = _instances(arms, gaps, level)
+    bandits: tuple[LinearBandit, ...] = tuple(arms) if gaps is None else ()
     n, k = delta.shape
     lower, upper = np.full(n, np.nan), np.full(n, np.nan)
     allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))
@@ -156,24 +167,34 @@ def solve_many(
     else:
         info = np.full((n, kernel.INFO), np.nan)
         codes = np.zeros(n, dtype=np.int64)
-        sets = np.array(own[None] if shared else own)  # numba compiles anew for read-only arrays
-        work = _Work(kernel, sets, delta, levels, tol, allocation, multipliers, info, codes)
+        doubt = GAP_ERROR if bandits else 0.0
+        sets = in_units(own[None] if shared else own)
+        work = _Work(kernel, sets, delta, doubt, levels, tol, allocation, multipliers, info, codes)
         _run(work, n, threads, callback)
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
         not_compiled = {int(i): kernel.REASONS[int(codes[i])] for i in np.flatnonzero(codes != kernel.CERTIFIED)}
     seen = None if listed else surveyed(own)
     done = n - len(not_compiled)
-    with closing(Rows(own, shared, delta, levels, tol, seen).solve(not_compiled, threads)) as rows:
+    assumptions = {i: b.assumptions for i, b in enumerate(bandits) if b.assumptions}
+    for i in assumptions:
+        if status[i] is Status.CERTIFIED:
+            status[i] = Status.CONDITIONAL
+    with closing(Rows(own, shared, delta, levels, tol, seen, bandits).solve(not_compiled, threads)) as rows:
         for row in rows:
             i = row.index
             lower[i], upper[i], status[i] = row.lower, row.upper, row.status
             allocation[i], multipliers[i] = row.allocation, row.multipliers
             if row.reason is not None:
                 reasons[i] = row.reason
+            if row.assumptions:
+                assumptions[i] = row.assumptions
             done += 1
             if callback is not None:
                 callback(done, n)
+    for i, assumed in assumptions.items():
+        if status[i] is Status.CONDITIONAL:
+            reasons[i] = "; ".join(a.text for a in assumed)
     for array in (lower, upper, allocation, multipliers, status, delta, levels):
         array.flags.writeable = False
     ordered = dict(sorted(reasons.items()))
@@ -189,6 +210,8 @@ def solve_many(
         delta,
         levels,
         tol,
+        dict(sorted(assumptions.items())),
+        bandits,
     )
 
 
@@ -254,6 +277,7 @@ class _Work:
     kernel: ModuleType
     sets: Array
     gaps: Array
+    doubt: float
     levels: Array
     tol: float
     allocation: Array
@@ -274,15 +298,24 @@ class _Work:
                 key = (gaps == 0.0).tobytes()
                 if key not in known:
                     work = np.empty(self.sets.shape[1:])
-                    known[key] = work, kernel.quotient(self.sets[0], gaps, work)
+                    known[key] = work, quotient_rows(kernel, self.sets[0], gaps, work)
                 work, rank = known[key]
             else:
-                rank = kernel.quotient(self.sets[i], gaps, work)
+                rank = quotient_rows(kernel, self.sets[i], gaps, work)
             if rank < 0:
                 self.codes[i] = -rank
                 continue
             self.codes[i] = kernel.solve_quotient(
-                work, rank, gaps, levels[i], tol, False, self.allocation[i], self.multipliers[i], self.info[i]
+                work,
+                rank,
+                gaps,
+                self.doubt,
+                levels[i],
+                tol,
+                False,
+                self.allocation[i],
+                self.multipliers[i],
+                self.info[i],
             )
         return int((self.codes[rows.start : rows.stop] == kernel.CERTIFIED).sum())
 

@@ -1,4 +1,4 @@
-"""Arms modulo those of gap 0, compiled: what `reduction.divide_out` does, in double-double arithmetic throughout."""
+"""Arms modulo the one of gap 0, compiled: what `certify.modulo` does, in double-double arithmetic throughout."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.certify.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.compiling import kept_on_disk
 from allocopt.loops import ENTRY, inside
-from allocopt.tolerances import LARGEST, RANK, ZERO_ROW
 
-__all__ = ["NOTHING", "UNUSUAL", "quotient"]
+__all__ = ["NOTHING", "SEVERAL", "UNUSUAL", "quotient"]
 
 NOTHING = 2  # codes of `kernel.REASONS`
 UNUSUAL = 3
-_LEAST_PIVOT = 1e-7  # of equilibrated rows: below it, rank is a matter of judgement, which is `reduction.reduce`'s
+SEVERAL = 6
 _SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.precise
 
 
@@ -58,91 +58,53 @@ def _ratio(x: Any, xl: Any, y: Any, yl: Any) -> Any:
 
 
 def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
-    """Arms modulo those of gap 0, in double-double, into the first r columns of ``rows``; r, or minus a code.
+    """Arms modulo the one of gap 0, into the first r columns of ``rows``, as accurately as `certify.modulo` makes them.
 
-    Columns are brought to about 1 by powers of two; rows of gap 0 and multiples of free directions become zero.
+    Returns r, or minus a code. Columns of the arms are in `column_units`, those of the result too; rows of gap 0 become zero.
     """
     k, d = arms.shape
-    # which free arms span all of them, and the column that each eliminates: complete pivoting on equilibrated rows
-    work = np.empty((k, d))
-    size = 0.0
+    pivot = -1
     for i in range(k):
-        top = 1e-300
+        something = False
         for c in range(d):
-            if not abs(arms[i, c]) <= LARGEST:  # nor a number at all, perhaps
+            if not abs(arms[i, c]) <= 1.0:  # nor a number at all, perhaps
                 return -UNUSUAL
-            top = max(top, abs(arms[i, c]))
-        size = max(size, top)
-        for c in range(d):
-            work[i, c] = arms[i, c] / top if gaps[i] == 0.0 else 0.0
-    if size < 1.0 / LARGEST:
-        return -UNUSUAL
-    pivot_arm = np.empty(d, np.int64)
-    pivot_column = np.empty(d, np.int64)
-    kept = np.empty(d, np.bool_)
+            something = something or arms[i, c] != 0.0
+        if gaps[i] == 0.0 and something:
+            if pivot >= 0:
+                return -SEVERAL
+            pivot = i
+    column = -1  # of the pivot: the largest entry of the free arm
     for c in range(d):
-        kept[c] = True
-    found = 0
-    while found < d:
-        top = 0.0
-        bi = bj = 0
-        for i in range(k):
-            for c in range(d):
-                if abs(work[i, c]) > top:
-                    top = abs(work[i, c])
-                    bi = i
-                    bj = c
-        if top <= RANK:
-            break
-        if top < _LEAST_PIVOT:  # neither clearly zero nor clearly not
-            return -UNUSUAL
-        for i in range(k):
-            f = work[i, bj] / work[bi, bj]
-            if i != bi and f != 0.0:
-                for c in range(d):
-                    work[i, c] -= f * work[bi, c]
-                work[i, bj] = 0.0
-        for c in range(d):
-            work[bi, c] = 0.0
-        pivot_arm[found] = bi
-        pivot_column[found] = bj
-        kept[bj] = False
-        found += 1
-    r = d - found
+        if pivot >= 0 and (column < 0 or abs(arms[pivot, c]) > abs(arms[pivot, column])):
+            column = c
+    r = d - (1 if pivot >= 0 else 0)
     if r == 0:
         return -NOTHING
-    high = np.empty((found + 1, d))
-    low = np.empty((found + 1, d))
-    something = False
-    for n in range(found + k):
-        i = pivot_arm[n] if n < found else n - found
-        at = min(n, found)
-        size = 0.0
+    found = False
+    for i in range(k):
+        out = 0
         for c in range(d):
-            high[at, c] = arms[i, c]
-            low[at, c] = 0.0
-            size = max(size, abs(arms[i, c]))
-        for p in range(at):
-            column = pivot_column[p]
-            f, fl = _ratio(high[at, column], low[at, column], high[p, column], low[p, column])
-            for c in range(d):
-                high[at, c], low[at, c] = _minus_multiple(high[at, c], low[at, c], f, fl, high[p, c], low[p, c])
-            high[at, column] = 0.0
-            low[at, column] = 0.0
-        if n >= found:
-            left = 0.0
-            out = 0
-            for c in range(d):
-                if kept[c]:
-                    rows[i, out] = high[at, c]
-                    left = max(left, abs(high[at, c]))
-                    out += 1
-            if left <= ZERO_ROW * size or gaps[i] == 0.0:
-                for c in range(r):
-                    rows[i, c] = 0.0
-            else:
-                something = True
-    if not something:
+            if c == column:
+                continue
+            x = arms[i, c]
+            if pivot >= 0 and gaps[i] != 0.0 and arms[i, column] != 0.0 and arms[pivot, c] != 0.0:
+                f, fl = _ratio(arms[pivot, c], 0.0, arms[pivot, column], 0.0)
+                terms = abs(x) + abs(arms[i, column] * f)
+                x, _ = _minus_multiple(x, 0.0, arms[i, column], 0.0, f, fl)
+                if not 3.0 * PAIR_ERROR * terms + TINY <= 0.5 * ENTRY_ERROR * abs(x):
+                    # most often all of it cancels, and products of doubles are exact as pairs
+                    p, e = _product(arms[i, c], arms[pivot, column])
+                    q, f = _product(arms[i, column], arms[pivot, c])
+                    if not (p == q and e == f and abs(p) > 1e-270):
+                        return -UNUSUAL
+                    x = 0.0
+                if x != 0.0 and abs(x) <= NOISE * terms:  # it may be rounding of the input: a matter of judgement
+                    return -UNUSUAL
+            rows[i, out] = 0.0 if gaps[i] == 0.0 else x
+            found = found or rows[i, out] != 0.0
+            out += 1
+    if not found:
         return -NOTHING
     for c in range(r):
         top = 0.0

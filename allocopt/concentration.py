@@ -213,12 +213,11 @@ def confidence_widths(directions: Any, gram: Any, level: float, noise_variance: 
     >>> confidence_widths([[1, 0], [0, 1]], [[4, 0], [0, 0]], level=4.0)
     array([ 1., inf])
     """
-    from allocopt.information import gram_rows, squared_norms
+    from allocopt.information import gram_norms
 
     x = matrix("directions", directions, InvalidInstance)
     factor = positive_number("level", level, InvalidOption) * positive_number("noise_variance", noise_variance)
-    rows = gram_rows(gram, x.shape[1])
-    widths: Array = np.sqrt(factor * squared_norms(rows, x))
+    widths: Array = np.sqrt(factor * gram_norms(gram, x))
     return widths
 
 

@@ -2,7 +2,7 @@ r"""Small regret and horizon programs, compiled: quotient, Newton's method and c
 
 The program is the one of `program.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
 times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the very same code; the certificate is that of
-`canonical.evaluate` with its allowances, prices taken product by product.
+docs/certificates.md, as in `certify.canonical`, with prices taken product by product.
 
 Nothing is forced: whatever is out of the ordinary (rank-deficient arms, an information matrix that Cholesky's
 factorisation does not survive, a gap that does not close) ends with a code, and the caller takes the ordinary path.
@@ -26,11 +26,23 @@ import numpy as np
 from numba import config, types
 
 from allocopt.arms import available_cores
-from allocopt.compiled_quotient import NOTHING, UNUSUAL, quotient
+from allocopt.certify.floating import ENTRY_ERROR, UNIT
+from allocopt.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
 from allocopt.compiling import kept_on_disk, on_disk, uncollected
-from allocopt.loops import ENTRY, back, cross, in_loops, inside, largest, squared_lengths, squared_ratios, whitener
+from allocopt.loops import (
+    ENTRY,
+    back,
+    cross,
+    in_loops,
+    inside,
+    largest,
+    squared_lengths,
+    squared_ratios,
+    weighted,
+    whitener,
+)
 from allocopt.solvers import newton
-from allocopt.tolerances import DATA, EPS, LARGEST, SUPPORT
+from allocopt.tolerances import LARGEST, SUPPORT
 
 __all__ = [
     "CERTIFIED",
@@ -39,6 +51,7 @@ __all__ = [
     "NOTHING",
     "NOT_CONVERGED",
     "REASONS",
+    "SEVERAL",
     "SINGULAR",
     "UNUSUAL",
     "compile_beside",
@@ -54,7 +67,8 @@ NOT_CONVERGED = 5
 REASONS = {
     INVALID: "gaps that are not finite, negative, all zero or out of range",
     NOTHING: "nothing to explore: the free arms span everything",
-    UNUSUAL: "arms that are rank-deficient, or nearly so",
+    UNUSUAL: "arms that are rank-deficient, or nearly so, or out of range",
+    SEVERAL: "several arms of gap 0",
     SINGULAR: "a numerically singular information or Newton matrix",
     NOT_CONVERGED: "the compiled method did not reach the tolerance",
 }
@@ -103,12 +117,13 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
 
 def _certify(
     which: Any, unit: Any, columns: Any, ratios: Any, x: Any, y: Any, best_lam: Any, g: Any, tidied: Any,
-    gaps: Any, alpha_out: Any, lam_out: Any, info: Any,
+    gaps: Any, doubt: Any, alpha_out: Any, lam_out: Any, info: Any,
 ) -> Any:  # fmt: skip
-    """Both bounds of `canonical.evaluate` for what `minimise` found, into ``info``; the pair that they hold for.
+    """Both bounds for what `minimise` found, into ``info``, and the pair that they hold for: docs/certificates.md, as loops.
 
     All columns count; what was found may be for the first of them only, and then the others have α = λ = 0. α is scaled to
-    feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero.
+    feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero. ``doubt`` is the
+    relative error of the gaps. Letters as in `certify.canonical`, where λ is that of targets b_j = ratio_j a_j.
     """
     r, k = columns.shape
     found = len(best_lam)
@@ -127,7 +142,6 @@ def _certify(
     regular, basis = whitener(columns, alpha, None)
     if not regular:
         return
-    # rounding: a column x becomes Bᵀx with an error of a few eps·|x||B| entry by entry, and again in the second change of basis
     for c in range(r):
         for i in range(k):
             entry = 0.0
@@ -145,30 +159,55 @@ def _certify(
                 return
     white = cross(basis, first)
     norms = squared_lengths(white)
-    products = squared_ratios(cross(white, white), inverse)  # (a_i·b_j)²
-    prices = back(products, lam)
-    drift = 4.0 * EPS * r
-    strength = total = dual_drift = cost = 0.0
+    up = 1.0 + UNIT * (4 * r + 64) * 1.01  # γ of that many roundings
+    small = UNIT * (r + 4) * 1.01
+    data = doubt + 8.0 * UNIT
+    # e_i: rounding of a column, of both changes of basis; the second, close to I, enlarges the errors of the first by a tenth
+    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * small + ENTRY_ERROR + data) * up
+    spread = wrong = 0.0
     for i in range(k):
-        error = EPS * (4.0 * math.sqrt(r) + r) * math.sqrt(errors[i] / norms[i])
-        errors[i] = error
-        g = ratios[i] * ratios[i] * norms[i]
-        drift += 2.0 * alpha[i] * norms[i] * error
-        strength += lam[i] * g
-        dual_drift += 2.0 * lam[i] * g * error
+        errors[i] = share * math.sqrt(errors[i])
+        spread += alpha[i] * norms[i]
+        wrong += alpha[i] * errors[i] * errors[i]
+    # δ: what is left of BᵀMB − I
+    gram = weighted(white, alpha)
+    drift = 0.0
+    for c in range(r):
+        for e in range(r):
+            entry = gram[c, e] - (1.0 if c == e else 0.0)
+            drift += entry * entry
+    drift = math.sqrt(drift) + UNIT * (k + 8) * 1.01 * (1.0 + spread)
+    wrong = math.sqrt(wrong)
+    drift += wrong * (2.0 * math.sqrt(1.0 + drift) + wrong)
+    drift = (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + UNIT * 1.01 * k)
+    if not drift <= 0.1:
+        return
+    strength = total = cost = most = wobble = 0.0
+    for i in range(k):
+        least = max(math.sqrt(norms[i]) / up - errors[i], 0.0) * ratios[i]
+        strength += lam[i] * least * least
+        most += lam[i] * ratios[i] * ratios[i] * norms[i]
+        wobble += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
         total += lam[i]
         cost += alpha[i]
-    if not (drift <= 0.1 and 0.0 < strength < np.inf):
+    if not 0.0 < strength < np.inf:
         return
-    dual_drift = dual_drift / strength + 2.0 * drift
+    many = 1.0 + UNIT * (k + 8) * 1.01
+    strength = strength / (up * many * (1.0 + drift))
+    steepest, wobble = math.sqrt(most) * up * many, math.sqrt(wobble) * up * many
+    products = squared_ratios(cross(white, white), inverse)  # (a_i·b_j)²
+    prices = back(products, lam)
     worst = top = 0.0
     for i in range(k):
-        worst = max(worst, ratios[i] * ratios[i] * norms[i] * (1.0 + 2.0 * errors[i] + drift))
-        # √p is a norm of the row, of at most √strength times its length; the second error is that of the scalar products
-        root = math.sqrt(prices[i]) + (errors[i] + 4.0 * r * EPS) * math.sqrt(strength * norms[i])
-        top = max(top, root * root * (1.0 + dual_drift))
+        length = math.sqrt(norms[i]) * up + errors[i]
+        worst = max(worst, ratios[i] * ratios[i] * length * length * up / (1.0 - drift))
+        shift = errors[i] + drift / (1.0 - drift) * up * length
+        root = math.sqrt(prices[i]) * up * many + steepest * (shift + small * length) + wobble * (length + shift)
+        top = max(top, root * root * up)
     if not (0.0 < top < np.inf and worst < np.inf):
         return
+    # so that α stays feasible when it is rounded on its way back
+    worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)
     # with λ as it is: value >= strength²/(total·top)
     scale = strength * strength / (total * top)
     for i in range(len(gaps)):
@@ -177,9 +216,9 @@ def _certify(
     for i in range(k):
         alpha_out[which[i]] = alpha[i] * worst * unit / gaps[which[i]]
         lam_out[which[i]] = lam[i] * scale * unit / total
-    info[0] = unit * scale * (1.0 - min(2.0 * dual_drift, 1.0)) * (1.0 - DATA)
-    info[1] = unit * cost * worst * (1.0 + DATA)
-    info[2] = max(drift, dual_drift) + 2.0 * DATA
+    info[0] = unit * scale / (up * up * many * many)
+    info[1] = unit * cost * worst * up * many * (1.0 + data)
+    info[2] = 2.0 * drift
 
 
 _method: dict[str, Any] = {
@@ -208,9 +247,21 @@ def solve_quotient(*arguments: Any) -> int:
 
 
 def _solve_quotient(
-    quotient_rows: Any, r: Any, gaps: Any, level: Any, tol: Any, warm: Any, alpha: Any, multipliers: Any, info: Any
+    quotient_rows: Any,
+    r: Any,
+    gaps: Any,
+    doubt: Any,
+    level: Any,
+    tol: Any,
+    warm: Any,
+    alpha: Any,
+    multipliers: Any,
+    info: Any,
 ) -> int:
-    """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code."""
+    """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code.
+
+    ``doubt`` is the relative error of the gaps: 0 where they are the user's own numbers.
+    """
     which, unit, columns, ratios, start, lam, in_use = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
     if not 0.0 < unit < np.inf:
         return INVALID
@@ -228,7 +279,7 @@ def _solve_quotient(
         if not own_gap < np.inf:
             continue
         for tidied in (True, False):  # the second only where the certificate suffers from the first
-            certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, alpha, multipliers, info)
+            certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, doubt, alpha, multipliers, info)
             if info[1] - info[0] <= tol * info[0]:
                 info[3], info[4] = spent, warm
                 return CERTIFIED
@@ -260,6 +311,7 @@ _BESIDE: dict[str, tuple[Any, ...]] = {
         _VECTOR,
         _B,
         _VECTOR,
+        _F,
         _VECTOR,
         _VECTOR,
         _VECTOR,

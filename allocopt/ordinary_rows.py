@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from allocopt.allocator import ordinary_solution
-from allocopt.bandit import arm_matrix
+from allocopt.bandit import LinearBandit, arm_matrix
+from allocopt.certify.assumptions import Assumption
 from allocopt.errors import AllocoptError
 from allocopt.pricing import SurveyReport
 from allocopt.processes import WorkerDied, finished, may_start_processes
+from allocopt.program import regret
 from allocopt.solution import Status
+from allocopt.solve import solve
 from allocopt.threads import single_threaded
 from allocopt.validation import Array
 
@@ -36,6 +39,7 @@ class Row:
     allocation: Array
     multipliers: Array
     reason: str | None
+    assumptions: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class Rows:
     tol: float
     seen: SurveyReport | None = None
     """What is known of shared arms that are in a store."""
+    bandits: tuple[LinearBandit, ...] = ()
+    """The rows as bandits, where they were given so."""
 
     def solve(self, reasons: Mapping[int, str], workers: int) -> Generator[Row, None, None]:
         """Some of the rows, as they are finished; ``reasons`` says for each why it is not compiled.
@@ -83,9 +89,9 @@ class Rows:
             found.close()
 
     def _part(self, chunk: Sequence[int]) -> Rows:
-        return Rows(
-            self.arms if self.shared else self.arms[chunk], self.shared, self.gaps[chunk], self.levels[chunk], self.tol
-        )
+        arms = self.arms if self.shared else self.arms[chunk]
+        bandits = tuple(self.bandits[i] for i in chunk) if self.bandits else ()
+        return Rows(arms, self.shared, self.gaps[chunk], self.levels[chunk], self.tol, bandits=bandits)
 
     def _row(self, i: int, why: str, name: int | None = None) -> Row:
         name = i if name is None else name
@@ -93,12 +99,15 @@ class Rows:
             arms = self.arms if self.shared else arm_matrix(self.arms[i])
             # BLAS on one thread, as in a worker process: the last bits depend on it
             with single_threaded() if self.seen is None else nullcontext():
-                s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.seen)
+                if self.bandits:
+                    s = solve(regret(self.bandits[i]), tol=self.tol)
+                else:
+                    s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.seen)
         except AllocoptError as error:
             nothing = np.full(self.gaps.shape[1], np.nan)
             return Row(name, np.nan, np.nan, Status.FAILED, nothing, nothing, str(error))
-        reason = None if s.status is Status.CERTIFIED else str(s.stats["reason"])
-        return Row(name, s.lower, s.upper, s.status, s.allocation, s.multipliers, reason)
+        reason = None if s.status in (Status.CERTIFIED, Status.CONDITIONAL) else str(s.stats["reason"])
+        return Row(name, s.lower, s.upper, s.status, s.allocation, s.multipliers, reason, s.assumptions)
 
 
 def _solved(part: Rows, names: Sequence[int], reasons: Sequence[str]) -> list[Row]:

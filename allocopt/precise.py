@@ -14,16 +14,27 @@ Pair = tuple[Array, Array]
 
 _SPLITTER = 134217729.0  # 2^27 + 1: splits a 53-bit mantissa into two halves whose products are exact
 
-__all__ = ["difference", "dot", "eliminate", "subtract_multiple"]
+__all__ = [
+    "Pair",
+    "add",
+    "difference",
+    "divide",
+    "dot",
+    "eliminate",
+    "multiply",
+    "negative",
+    "subtract_multiple",
+    "two_product",
+]
 
 
-def _two_sum(a: Array, b: Array) -> Pair:
+def two_sum(a: Array, b: Array) -> Pair:
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def _two_product(a: Array, b: Array) -> Pair:
+def two_product(a: Array, b: Array) -> Pair:
     p = a * b
     ah = _SPLITTER * a
     ah = ah - (ah - a)
@@ -34,27 +45,27 @@ def _two_product(a: Array, b: Array) -> Pair:
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-def _add(x: Pair, y: Pair) -> Pair:
-    s, e = _two_sum(x[0], y[0])
-    f, g = _two_sum(x[1], y[1])
-    s, e = _two_sum(s, e + f)
-    return _two_sum(s, e + g)
+def add(x: Pair, y: Pair) -> Pair:
+    s, e = two_sum(x[0], y[0])
+    f, g = two_sum(x[1], y[1])
+    s, e = two_sum(s, e + f)
+    return two_sum(s, e + g)
 
 
-def _negative(x: Pair) -> Pair:
+def negative(x: Pair) -> Pair:
     return -x[0], -x[1]
 
 
-def _multiply(x: Pair, y: Pair) -> Pair:
-    p, e = _two_product(x[0], y[0])
-    return _two_sum(p, e + (x[0] * y[1] + x[1] * y[0]))
+def multiply(x: Pair, y: Pair) -> Pair:
+    p, e = two_product(x[0], y[0])
+    return two_sum(p, e + (x[0] * y[1] + x[1] * y[0]))
 
 
-def _divide(x: Pair, y: Pair) -> Pair:
+def divide(x: Pair, y: Pair) -> Pair:
     q = x[0] / y[0]
     zero = np.zeros_like(q)
-    r = _add(x, _negative(_multiply((q, zero), y)))
-    return _two_sum(q, r[0] / y[0])
+    r = add(x, negative(multiply((q, zero), y)))
+    return two_sum(q, r[0] / y[0])
 
 
 def dot(rows: Array, direction: Array) -> Pair:
@@ -63,20 +74,20 @@ def dot(rows: Array, direction: Array) -> Pair:
     lo = np.zeros(len(rows))
     total: Pair = (hi, lo)
     for j in range(rows.shape[1]):
-        total = _add(total, _two_product(rows[:, j], np.full(len(rows), direction[j])))
+        total = add(total, two_product(rows[:, j], np.full(len(rows), direction[j])))
     return total
 
 
 def difference(x: Pair, y: Pair) -> Array:
     """``x − y`` rounded to double."""
-    return _add(x, _negative(y))[0]
+    return add(x, negative(y))[0]
 
 
 def subtract_multiple(x: Array, at_pivot: Array, pivot: float, pivot_row: Array) -> Array:
     """x − (at_pivot/pivot)·pivot_row, entry by entry, rounded once: `eliminate` with a single pivot."""
     zero = np.zeros_like(x)
-    factor = _divide((at_pivot, zero), (np.full_like(x, pivot), zero))
-    return _add((x, zero), _negative(_multiply(factor, (pivot_row, zero))))[0]
+    factor = divide((at_pivot, zero), (np.full_like(x, pivot), zero))
+    return add((x, zero), negative(multiply(factor, (pivot_row, zero))))[0]
 
 
 def eliminate(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array:
@@ -91,9 +102,9 @@ def eliminate(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array
         pivot: Pair = (work[0][i, column].reshape(1), work[1][i, column].reshape(1))
         pivot_row: Pair = (work[0][i][None, :].copy(), work[1][i][None, :].copy())
         below: Pair = (work[0][i + 1 :], work[1][i + 1 :])
-        factor = _divide((below[0][:, column], below[1][:, column]), pivot)
-        step = _multiply((factor[0][:, None], factor[1][:, None]), pivot_row)
-        hi, lo = _add(below, _negative(step))
+        factor = divide((below[0][:, column], below[1][:, column]), pivot)
+        step = multiply((factor[0][:, None], factor[1][:, None]), pivot_row)
+        hi, lo = add(below, negative(step))
         hi[:, column] = 0.0
         lo[:, column] = 0.0
         work[0][i + 1 :] = hi

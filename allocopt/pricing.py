@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt import precise
 from allocopt.arms import scratch
-from allocopt.certify.canonical import Frame, conversion_error
-from allocopt.quotient import QuotientMap
+from allocopt.certify.canonical import Frame
+from allocopt.certify.floating import TINY, UNIT, gamma
+from allocopt.certify.modulo import Modulo
+from allocopt.gaps import plain_doubt, refined_gaps
 from allocopt.tolerances import EPS
 from allocopt.validation import Array, IntArray
 
@@ -25,6 +26,7 @@ __all__ = [
     "Gaps",
     "PriceReport",
     "PriceTask",
+    "QuotientMap",
     "SurveyReport",
     "SurveyTask",
     "merge_prices",
@@ -32,7 +34,6 @@ __all__ = [
     "smallest",
 ]
 
-_ACCURATE = 1e-11  # relative error up to which a row that matters is taken as it is
 _VIOLATION = 1e-12  # relative, below which an arm outside the pool that is above all inside is so by rounding
 _WIDER = 4.0  # times the longest arm of a block is how long it takes the best arm to be at most, at first
 
@@ -45,6 +46,8 @@ class SurveyReport:
     """The largest absolute entry; nan or inf if there is one."""
     longest: float
     """The largest Euclidean length."""
+    sizes: Array
+    """The largest absolute entry of every column."""
     top: IntArray
     """Arms of the largest means (or smallest gaps), for first guesses."""
     top_means: Array
@@ -73,16 +76,17 @@ class SurveyTask:
     def __call__(self, start: int, block: Array) -> SurveyReport:
         """Look at a block."""
         with np.errstate(over="ignore", invalid="ignore"):
-            largest = float(np.maximum(block.max(), -block.min()))  # nan wins
+            sizes = np.maximum(block.max(axis=0), -block.min(axis=0))
+            largest = float(sizes.max())  # nan wins
             lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
             longest = float(lengths.max())
         if not np.isfinite(largest):
             row, column = (int(i) for i in np.argwhere(~np.isfinite(block))[0])
-            return SurveyReport(largest, longest, _NONE, _EMPTY, (start + row, column))
+            return SurveyReport(largest, longest, sizes, _NONE, _EMPTY, (start + row, column))
         if not np.isfinite(longest):  # far out of range, which the caller refuses
-            return SurveyReport(largest, longest, _NONE, _EMPTY)
+            return SurveyReport(largest, longest, sizes, _NONE, _EMPTY)
         if self.theta is None:
-            return SurveyReport(largest, longest, _NONE, _EMPTY)
+            return SurveyReport(largest, longest, sizes, _NONE, _EMPTY)
         means = block @ self.theta
         top = _largest(means, self.keep)
         rounding, tie = _doubts(self.theta, self.tie_tolerance)
@@ -92,7 +96,7 @@ class SurveyTask:
         most = means + doubt + tie * lengths
         contenders = np.flatnonzero(most >= floor - _WIDER * tie * longest)
         return SurveyReport(
-            largest, longest, top + start, means[top], None, contenders + start, floor, float(most.max()), near
+            largest, longest, sizes, top + start, means[top], None, contenders + start, floor, float(most.max()), near
         )
 
 
@@ -130,7 +134,8 @@ def merge_surveys(reports: Sequence[SurveyReport], keep: int, tie: float = 0.0) 
     near = max(r.near for r in reports if r.reach >= floor)
     close = [r for r in reports if r.reach + tie * near >= floor]
     return SurveyReport(
-        max(r.largest for r in reports), max(r.longest for r in reports), top[order], means[order], None,
+        max(r.largest for r in reports), max(r.longest for r in reports), np.max([r.sizes for r in reports], axis=0),
+        top[order], means[order], None,
         np.concatenate([r.contenders for r in close]), floor, max(r.reach for r in reports), near,
         all(near <= _WIDER * r.longest for r in close),
     )  # fmt: skip
@@ -141,17 +146,60 @@ class Gaps:
     """The cost of every arm: from θ, from a given vector (which then comes with each block), or 1."""
 
     theta: Array | None = None
-    best: tuple[float, float] = (0.0, 0.0)
-    """The best mean, as a double-double number."""
+    best_row: Array = field(default_factory=lambda: _EMPTY)
+    """An arm of the largest mean."""
     given: bool = False
 
+    @property
+    def best(self) -> float:
+        """The largest mean, in plain arithmetic."""
+        assert self.theta is not None
+        return float(self.best_row @ self.theta)
+
+    def doubt(self, sizes: Array) -> float:
+        """What rounding can do to a gap in plain arithmetic, for arms with entries of at most these sizes."""
+        if self.theta is None:
+            return 0.0
+        bound = plain_doubt(sizes[None], self.theta) + plain_doubt(self.best_row[None], self.theta)
+        return float(bound[0]) * (1.0 + 8.0 * UNIT)
+
     def careful(self, rows: Array, given: Array | None) -> Array:
-        """Gaps of some rows that are right to the last digits."""
+        """Gaps of some rows, to `GAP_ERROR`."""
         if self.theta is None:
             return np.ones(len(rows)) if given is None else given
-        ones = np.ones(len(rows))
-        top = (self.best[0] * ones, self.best[1] * ones)
-        return np.maximum(precise.difference(top, precise.dot(rows, self.theta)), 0.0)
+        doubt = plain_doubt(rows, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
+        return refined_gaps(rows, self.theta, self.best_row, self.best - rows @ self.theta, doubt)
+
+
+@dataclass(frozen=True, eq=False)
+class QuotientMap:
+    """R^d → R^d / span(pivot rows), in the coordinates kept, after a power of two for every column and another for every result."""
+
+    units: Array
+    modulo: Modulo
+    scale: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """Some rows in the quotient, to `ENTRY_ERROR`."""
+        result: Array = self.modulo(rows * self.units) * self.scale
+        return result
+
+    def rough(self, basis: Array, sizes: Array) -> tuple[Array, float]:
+        """The map followed by a change of basis as one matrix C, and a bound on the error of x C for rows within these sizes."""
+        d, r = len(self.units), len(self.scale)
+        small = basis * self.scale[:, None]
+        whole, most = np.zeros((d, r)), np.zeros((d, r))
+        whole[self.modulo.columns] = small
+        most[self.modulo.columns] = np.abs(small)
+        if self.modulo.n:
+            rule = self.modulo.rule[0]
+            pivots = list(self.modulo.pivot_columns)
+            whole[pivots] = -(rule @ small)
+            most[pivots] = np.abs(rule) @ np.abs(small)
+        whole *= self.units[:, None]
+        most *= self.units[:, None]
+        # rounding of C and of its products with the basis, then of the products with a row and of their sum
+        return whole, gamma(d + r + 64) * float(sizes @ np.sqrt(np.einsum("ij,ij->i", most, most))) + TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +233,8 @@ class PriceTask:
     """The quotient and the frame's basis as one matrix; then θ as one more column, where gaps come from it."""
     rough: float
     """Bound on the error of a row's image."""
-    longest: float
+    hidden: float
+    """Bound on the error of a gap in plain arithmetic."""
     free: IntArray
     inside_constraint: float
     """g that is reached anyway by the arms in the master: below it an arm is of no interest, and likewise for prices."""
@@ -221,27 +270,24 @@ class PriceTask:
         return places if alive is None or not len(places) else np.flatnonzero(np.isin(alive, places))
 
     def _price(self, block: Array, given: Array | None, free: IntArray) -> PriceReport:
-        theta, rough = self.gaps.theta, self.rough
+        frame, rough = self.frame, self.rough
         squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
-        hidden = 0.0
-        if theta is None:
+        if self.gaps.theta is None:
             gaps = np.ones(len(block)) if given is None else given.copy()
         else:
-            gaps = self.gaps.best[0] - squares[:, -1]
+            gaps = self.gaps.best - squares[:, -1]
             squares = squares[:, :-1]
-            hidden = 2.0 * (len(theta) + 2) * EPS * self.longest * float(np.linalg.norm(theta))
         squares *= squares
-        sums = squares @ np.column_stack([np.ones(len(self.frame.spectrum)), self.frame.spectrum])
+        sums = squares @ np.column_stack([np.ones(len(frame.spectrum)), frame.spectrum])
         norm2, prices = sums[:, 0], sums[:, 1]
         gaps[free] = np.inf
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # what the arm can be at most, given the rounding of this cheap look at it
-            sure = np.maximum(gaps - hidden, 0.0)
-            lengths = np.sqrt(norm2)
-            most = (lengths + rough) ** 2
+            sure = np.maximum(gaps - self.hidden, 0.0) * (1.0 - 8.0 * UNIT)
+            errors = np.broadcast_to(rough, norm2.shape)
+            most = frame.most_constraint(norm2, errors)
             top_constraint = most / (sure * sure * self.scale)
-            dearest = (np.sqrt(prices) + np.sqrt(self._steepest) * (rough + self._summation * lengths)) ** 2
-            top_price = dearest / sure
+            top_price = frame.most_price(prices, norm2, errors) / sure
         top_constraint[free] = top_price[free] = 0.0
         # written so that nan, where nothing is known, counts as relevant
         relevant = np.flatnonzero(~((top_constraint <= self.inside_constraint) & (top_price <= self.inside_price)))
@@ -252,46 +298,31 @@ class PriceTask:
                 mask = ~((top_constraint * self.screen[0] < 1.0) & (most / sure * self.screen[1] < 1.0))
             mask[free] = False
             alive = int(mask.sum())
-        return self._careful(block, given, gaps, norm2, prices, relevant, rough, hidden, alive, mask)
-
-    @property
-    def _steepest(self) -> float:
-        return float(self.frame.spectrum.max(initial=0.0))
-
-    @property
-    def _summation(self) -> float:
-        return 8.0 * EPS * len(self.frame.spectrum)  # as in `Frame.summation_error`
+        return self._careful(block, given, relevant[~np.isin(relevant, free)], alive, mask)
 
     def _careful(
-        self, block: Array, given: Array | None, gaps: Array, norm2: Array, prices: Array, relevant: IntArray,
-        rough: float, hidden: float, alive: int, mask: NDArray[np.bool_] | None,
-    ) -> PriceReport:  # fmt: skip
-        """The arms that could matter, computed again where the cheap look was not accurate enough."""
+        self, block: Array, given: Array | None, relevant: IntArray, alive: int, mask: NDArray[np.bool_] | None
+    ) -> PriceReport:
+        """The arms that could matter, computed again as those of small programs are."""
         if not len(relevant):
             return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
-        delta, norm2, prices = gaps[relevant], norm2[relevant], prices[relevant]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            errors = rough / np.sqrt(norm2) + hidden / delta
-        poor = np.flatnonzero(~(errors <= _ACCURATE) | ~(delta > 0))
-        if len(poor):
-            rows = block[relevant[poor]]
-            delta[poor] = self.gaps.careful(rows, None if given is None else given[relevant[poor]])
-            exact = self.quotient(rows)
-            squares = exact @ self.frame.basis
-            squares *= squares
-            norm2[poor], prices[poor] = squares.sum(axis=1), squares @ self.frame.spectrum
-            errors[poor] = conversion_error(exact, self.frame.basis, norm2[poor])
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            g = np.where(norm2 > 0, norm2 / (delta * delta * self.scale), 0.0)
-            a2 = np.where(norm2 > 0, norm2 / delta, 0.0)
-            p = np.where(norm2 > 0, prices / delta, 0.0)
-        g_padded = np.where(norm2 > 0, self.frame.padded_constraints(g, errors), 0.0)
-        p_padded = np.where(norm2 > 0, self.frame.padded_prices(p, a2, errors), 0.0)
+        frame = self.frame
+        rows = block[relevant]
+        gaps = self.gaps.careful(rows, None if given is None else given[relevant])
+        features = self.quotient(rows) / np.sqrt(gaps)[:, None]
+        squares = features @ frame.basis
+        squares *= squares
+        norm2, p = squares.sum(axis=1), squares @ frame.spectrum
+        errors = frame.errors(features, norm2)
+        ratios = 1.0 / (gaps * self.scale)
+        g = norm2 * ratios
+        most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
+        most_p = frame.most_price(p, norm2, errors)
         targets = _above(g, self.inside_constraint * (1.0 + _VIOLATION), self.keep)
-        features = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
+        prices = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
         return PriceReport(
-            float(g_padded.max(initial=0.0)), float(p_padded.max(initial=0.0)), relevant[targets], g[targets],
-            relevant[features], p[features], alive, mask,
+            float(most_g.max(initial=0.0)), float(most_p.max(initial=0.0)), relevant[targets], g[targets],
+            relevant[prices], p[prices], alive, mask,
         )  # fmt: skip
 
 

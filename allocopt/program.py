@@ -20,6 +20,7 @@ from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
 from allocopt.validation import Array, IntArray, frozen, in_range, matrix, positive_number, vector, whole_number
 
 if TYPE_CHECKING:
+    from allocopt.certify.assumptions import Assumption
     from allocopt.pricing import SurveyReport
 
 __all__ = ["AllocationProgram", "Origin", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
@@ -125,6 +126,11 @@ class AllocationProgram:
         return int(self.features.shape[1])
 
     @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was taken for granted when the program was made: ties that are none exactly."""
+        return () if self.origin.bandit is None else self.origin.bandit.assumptions
+
+    @property
     def kind(self) -> str:
         """Which named program this is ("general" for one given by its arrays)."""
         return self.origin.kind
@@ -199,7 +205,7 @@ def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     assert bandit.store is not None
     _check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     return StreamedProgram.of(
-        bandit.store, bandit.seen, Gaps(bandit.theta, bandit.best_mean), None, bandit.optimal_arms,
+        bandit.store, bandit.seen, Gaps(bandit.theta, bandit.best_row), None, bandit.optimal_arms,
         0.5 / bandit.noise_variance, Origin("regret", bandit),
     )  # fmt: skip
 
@@ -249,7 +255,7 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     n = whole_number("n", n, InvalidOption, least=3)
     store, x, delta = _arms_and_gaps(arms, gaps)
     if store is None:
-        from allocopt.certify.reduction import spanning_coordinates
+        from allocopt.certify.span import spanning_coordinates
 
         rank = len(spanning_coordinates(x))
     else:

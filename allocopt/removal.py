@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.bandit import LinearBandit
 from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
-from allocopt.certify.reduction import spanning_coordinates
+from allocopt.certify.span import spanning_coordinates
 from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.program import regret
 from allocopt.progress import Callback
@@ -116,7 +116,7 @@ def _resolved(at: Optimum, arm: int) -> Bounds | None:
         return None
     problem = Canonical(
         np.delete(full.features, position, 0), np.delete(full.targets, position, 0), full.base,
-        ratios=np.delete(full.ratios, position),
+        ratios=np.delete(full.ratios, position), error=full.error, bound_error=full.bound_error,
     )  # fmt: skip
     if len(spanning_coordinates(problem.features)) < problem.rank:
         return None

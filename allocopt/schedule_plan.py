@@ -107,7 +107,7 @@ def _level(program: AllocationProgram, n: int, level: Any, constant: float) -> f
 
 
 def _rank(program: AllocationProgram) -> int:
-    from allocopt.certify.reduction import spanning_coordinates
+    from allocopt.certify.span import spanning_coordinates
 
     bandit = program.origin.bandit
     return len(spanning_coordinates(program.features)) if bandit is None else bandit.rank

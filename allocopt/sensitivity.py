@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
-from allocopt.certify.reduction import Reduction, divide_out, reduce
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, whitener
+from allocopt.certify.modulo import Modulo
+from allocopt.certify.reduction import Reduction, reduce
 from allocopt.errors import InvalidInstance, SolverFailed
 from allocopt.program import optimism, regret
 from allocopt.progress import Callback
@@ -189,11 +190,11 @@ def alternatives(at: Optimum, arms: Iterable[int]) -> tuple[Alternative, ...]:
     if not wanted:
         return ()
     columns, coordinates = list(quotient.pivot_columns), np.array(quotient.coordinates, dtype=np.int64)
-    pivots = at.vectors[list(quotient.pivot_arms)]
-    kept = np.searchsorted(np.setdiff1d(np.arange(bandit.dim), columns), coordinates)
+    pivots = at.vectors[list(quotient.pivot_arms)].reshape(len(columns), bandit.dim)
+    quotient_map = Modulo.of(pivots, columns, coordinates)
 
     def modulo_optimal(rows: IntArray) -> Array:
-        return divide_out(at.vectors[rows], pivots, columns)[:, kept]
+        return quotient_map(at.vectors[rows])
 
     played, asked = modulo_optimal(support), modulo_optimal(np.array(wanted))
     alpha = at.solution.allocation[support]
@@ -310,7 +311,7 @@ def optimistic(at: Optimum, width: float) -> Solution:
     tol = at.solution.tol
     if at.bounds is not None and (at.solution.allocation <= program.upper).all():
         reduction = reduce(program)
-        bounds = evaluate(reduction.canonical, at.bounds.alpha, at.bounds.multipliers)
+        bounds = settle(reduction.canonical, evaluate(reduction.canonical, at.bounds.alpha, at.bounds.multipliers))
         if bounds.gap <= tol:
             return certified_solution(reduction, bounds, at.solution.method, tol, None, {})
     return solve(program, tol=tol)

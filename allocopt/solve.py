@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, tidy
+from allocopt.certify.assumptions import Assumption
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, padding, settle, tidy, violation
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
 from allocopt.program import AllocationProgram, horizon, regret
@@ -19,12 +20,12 @@ from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
 from allocopt.streamed import StreamedBounds, StreamedProblem, StreamedProgram, StreamedSolution
 from allocopt.threads import single_threaded
-from allocopt.tolerances import BINDING, DATA, DEFAULT_TOL, TIE
+from allocopt.tolerances import BINDING, DEFAULT_TOL, TIE
 from allocopt.validation import Array, positive_number
 
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
 
-_MET = 1e-14  # relative room that a constraint must have to count as met in floating point
+_MOST_IN_BALLS = 3e5  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
@@ -82,7 +83,10 @@ def solve(
         _check_start(start, program, asked)
     if isinstance(program, StreamedProgram) and (asked is None or asked.name == "active-set"):
         return solve_streamed(program, tol, max_seconds, callback, start, **options)
-    reduction = reduce(program)
+    try:
+        reduction = reduce(program)
+    except SolverFailed as undecided:
+        return _undecided(program, tol, str(undecided))
     problem = reduction.canonical
     if _nothing_left(reduction):
         return _nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
@@ -181,20 +185,35 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
     raise AssertionError("the last method of AUTO solves everything")
 
 
+def _undecided(program: AllocationProgram, tol: float, why: str) -> Solution:
+    """Nothing is proven but that costs are not negative."""
+    allocation = np.where((program.costs == 0) & np.isinf(program.upper), np.inf, program.lower)
+    multipliers = np.zeros(program.n_targets if program.target_arms is None else program.n_arms)
+    none = np.zeros(0, dtype=np.int64)
+    return Solution(
+        program, allocation, multipliers, 0.0, np.inf, Status.FAILED, "closed-form", tol, none, (), {"reason": why, "seconds": 0.0}
+    )  # fmt: skip
+
+
 def _nothing_left(reduction: Reduction) -> bool:
-    """Whether the answer is what is fixed already: no targets, no variables, or targets that are met without any."""
+    """Whether the answer is what is fixed already: no targets, no variables, or targets that are surely met without any."""
     if not len(reduction.targets) or not len(reduction.variables):
         return True
-    return bool(len(reduction.canonical.base)) and bool(reduction.fixed_norms.max() <= 1.0 - _MET)
+    return bool(len(reduction.canonical.base)) and _met(reduction)
+
+
+def _met(reduction: Reduction) -> bool:
+    problem = reduction.canonical
+    return not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0
 
 
 def _nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -> Solution:
     """The lower bounds are optimal if they are feasible, and nothing else is possible if they are not."""
     problem = reduction.canonical
     k, m = len(reduction.variables), len(reduction.targets)
-    met = not m or bool(reduction.fixed_norms.max() <= 1.0 - (_MET if k else -_MET))
-    upper, lower = problem.offset * (1.0 + DATA), problem.offset * (1.0 - DATA)
-    bounds = Bounds(upper if met else np.inf, lower, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    doubt = padding(problem.rank + reduction.program.n_arms) + 4.0 * problem.bound_error
+    upper = problem.offset * doubt if _met(reduction) else np.inf
+    bounds = Bounds(upper, problem.offset / doubt, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
     return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
 
 
@@ -209,32 +228,61 @@ def _even_allocation(problem: Canonical) -> Bounds:
 def certified_solution(
     reduction: Reduction, bounds: Bounds, method: str, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
-    """A Solution from certified canonical bounds; the status follows from their gap alone."""
+    """A Solution from certified canonical bounds; the status follows from their gap and from what they assume."""
     program = reduction.program
+    allocation, multipliers = reduction.allocation(bounds.alpha), reduction.multipliers(bounds.multipliers)
+    if not bounds.gap <= tol:
+        bounds, allocation = _sharper(reduction, bounds, allocation, multipliers)
     lam = bounds.multipliers
     tight = (lam > BINDING * lam.max(initial=0.0)) | (bounds.constraints >= (1.0 - BINDING) * _level(reduction, bounds))
     tight &= bounds.constraints > 0
     targets = reduction.targets[tight]
     binding = targets if program.target_arms is None else program.target_arms[targets]
-    status, stats = _status(bounds, tol, reason, reduction.canonical.scalable, stats)
+    status, stats = _status(bounds, tol, reason, reduction.canonical.scalable, stats, reduction.assumptions)
     return Solution(
-        program, reduction.allocation(bounds.alpha), reduction.multipliers(lam), bounds.lower, bounds.upper, status, method,
-        tol, np.sort(binding), reduction.quotient.coordinates, stats,
+        program, allocation, multipliers, bounds.lower, bounds.upper, status, method,
+        tol, np.sort(binding), reduction.quotient.coordinates, stats, reduction.assumptions,
     )  # fmt: skip
 
 
+def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array) -> tuple[Bounds, Array]:
+    """The bounds in ball arithmetic, where these are better than those in doubles and the program is small enough for them."""
+    problem = reduction.canonical
+    finite = np.where(np.isfinite(allocation), allocation, 0.0)
+    if reduction.program.n_arms * problem.rank**2 > _MOST_IN_BALLS or not finite.any() or not multipliers.any():
+        return bounds, allocation
+    from allocopt.certify.balls import interval_in_balls
+
+    lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
+    # an allocation that may be scaled is feasible once it costs the upper bound, for which it is made to cost a little more
+    cost = float(reduction.program.costs @ finite)
+    if problem.scalable and np.isfinite(upper) and cost > 0:
+        margin = 1.0 + 2.0 * problem.bound_error + 4.0 * padding(len(finite)) - 4.0
+        allocation = np.where(np.isfinite(allocation), allocation * (upper / cost * margin), allocation)
+        upper *= margin * margin
+    if not upper < np.inf and bounds.upper < np.inf:
+        upper = bounds.upper
+    better = dataclasses.replace(bounds, lower=max(lower, bounds.lower), upper=min(upper, bounds.upper))
+    return better, allocation
+
+
 def _status(
-    bounds: Bounds, tol: float, reason: str | None, scalable: bool, stats: dict[str, Any]
+    bounds: Bounds,
+    tol: float,
+    reason: str | None,
+    scalable: bool,
+    stats: dict[str, Any],
+    assumptions: tuple[Assumption, ...],
 ) -> tuple[Status, dict[str, Any]]:
-    """The status that bounds deserve, and the statistics with the reason where it is not CERTIFIED."""
+    """The status that bounds deserve, and the statistics with the reason where it is none of the good ones."""
     gap = bounds.gap
     stats = {**stats, "rounding": bounds.rounding}
     if not np.isfinite(bounds.upper):
         singular = "the information matrix is singular in double precision"
         barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
         return Status.FAILED, {**stats, "reason": reason or (singular if scalable else barely)}
-    if abs(gap) <= tol:  # bounds that contradict each other prove nothing
-        return Status.CERTIFIED, stats
+    if 0 <= gap <= tol:
+        return Status.CONDITIONAL if assumptions else Status.CERTIFIED, stats
     limit = f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
     return Status.INACCURATE, {**stats, "reason": reason or limit}
 
@@ -260,7 +308,7 @@ def solve_streamed(
         stats["seconds"] = monitor.seconds
         if not isinstance(best, StreamedBounds):
             raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
-        status, full = _status(best, tol, why, True, stats)
+        status, full = _status(best, tol, why, True, stats, problem.assumptions)
         return StreamedSolution.of(program, problem, best, status, tol, full)
 
     if not problem.rank:
@@ -322,7 +370,21 @@ def recertify(
     reduction = reduce(program)
     if _nothing_left(reduction):
         return _nothing_to_decide(reduction, tol, stats)
-    alpha = reduction.canonical_allocation(allocation)
-    bounds = evaluate(reduction.canonical, alpha, reduction.canonical_multipliers(multipliers))
+    bounds = evaluate(
+        reduction.canonical, reduction.canonical_allocation(allocation), reduction.canonical_multipliers(multipliers)
+    )
     found = certified_solution(reduction, bounds, method, tol, None, stats)
     return dataclasses.replace(found, allocation=allocation, multipliers=multipliers)
+
+
+def proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:
+    """What a solution's allocation and multipliers prove, anew: lower and upper bound, assumptions, bits of the arithmetic."""
+    program = solution.program
+    if precision is None:
+        again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
+        return again.lower, again.upper, again.assumptions, 53
+    from allocopt.certify.balls import interval_in_balls
+
+    reduction = reduce(program)
+    lower, upper, bits = interval_in_balls(reduction, solution.allocation, solution.multipliers, precision)
+    return lower, upper, reduction.assumptions, bits

@@ -12,16 +12,28 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 
 from allocopt.arms import ArmStore
-from allocopt.certify.canonical import Bounds, Canonical, Frame, evaluate, frame
-from allocopt.certify.reduction import certainty, divide_out, free_pivots, spanning_coordinates
+from allocopt.certify.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.certify.canonical import Bounds, Canonical, Frame, frame, images
+from allocopt.certify.floating import ENTRY_ERROR, UNIT
+from allocopt.certify.modulo import Modulo
+from allocopt.certify.reduction import Quotient, data_error
+from allocopt.certify.span import (
+    Span,
+    column_units,
+    free_span,
+    largest_share,
+    span_of,
+    spanning_coordinates,
+    spanning_rows,
+)
 from allocopt.errors import SolverFailed
 from allocopt.pricing import (
     ContenderTask,
     Gaps,
     PriceTask,
+    QuotientMap,
     SurveyReport,
     SurveyTask,
     merge_prices,
@@ -29,10 +41,8 @@ from allocopt.pricing import (
     smallest,
 )
 from allocopt.program import AllocationProgram, Origin
-from allocopt.quotient import QuotientMap
-from allocopt.scaling import equilibrated
 from allocopt.solution import Solution, Status
-from allocopt.tolerances import BINDING, DATA
+from allocopt.tolerances import BINDING
 from allocopt.validation import Array, IntArray
 
 __all__ = [
@@ -77,7 +87,10 @@ def store_rank(store: ArmStore) -> int:
     """The dimension of the span of all arms."""
     k, d = store.shape
     few = store.rows(np.arange(0, k, max(1, k // (_SAMPLE * d))))
-    return len(_coordinates(store, few, few, few[:0], []))
+    if len(spanning_coordinates(few)) == d:
+        return d
+    rows = np.concatenate([few, _spanning_rows(store, QuotientMap(np.ones(d), Modulo.of(few[:0], ()), np.ones(d)))[1]])
+    return len(spanning_coordinates(rows))
 
 
 class StreamedProgram(AllocationProgram):
@@ -217,6 +230,7 @@ class StreamedSolution(Solution):
             program=program, kept=bounds, pool_costs=costs, lower=bounds.lower, upper=bounds.upper, status=status,
             method="active-set", tol=tol, binding=bounds.binding,
             coordinates=tuple(int(c) for c in problem.coordinates), stats=MappingProxyType(stats),
+            assumptions=problem.assumptions,
         )  # fmt: skip
         return self
 
@@ -258,7 +272,7 @@ class StreamedSolution(Solution):
         """Pickled with everything worked out, as an ordinary solution."""
         return Solution(
             self.program, self.allocation.copy(), self.multipliers.copy(), self.lower, self.upper, self.status,
-            self.method, self.tol, self.binding, self.coordinates, dict(self.stats),
+            self.method, self.tol, self.binding, self.coordinates, dict(self.stats), self.assumptions,
         ).__reduce__()  # fmt: skip
 
 
@@ -270,28 +284,66 @@ class StreamedProblem:
         self.store = program.store
         self.n_arms = program.n_arms
         free = program.free_arms
-        pivot_rows = self.store.rows(free)
-        pivots, columns = free_pivots(pivot_rows) if len(free) else ([], [])
-        self.pivot_arms = free[pivots]
-        pivot_rows = pivot_rows[pivots].reshape(len(pivots), program.dim)
-        self.kept_columns = np.setdiff1d(np.arange(program.dim), columns)
+        sizes = program.seen.sizes
+        units = column_units(sizes[None])
+        free_rows = self.store.rows(free).reshape(len(free), program.dim) * units
+        known = free_span(free_rows, np.arange(len(free)))
+        self.pivot_arms = free[known.rows]
         step = max(1, self.n_arms // (_SAMPLE * program.dim))
         self.sample = np.arange(0, self.n_arms, step)
-        sample = self.store.rows(self.sample)
-        rows = divide_out(sample, pivot_rows, columns)
-        local = _coordinates(self.store, sample, rows, pivot_rows, columns)
-        self.rank = len(local)
-        self.coordinates = self.kept_columns[list(local)]
-        largest = np.abs(rows[:, list(local)]).max(axis=0, initial=0.0)
-        scale = 1.0 / np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1])
-        self.quotient = QuotientMap(pivot_rows, tuple(columns), np.array(local, dtype=np.int64), scale)
+        span, checked = self._span(known, free_rows[known.rows], units)
+        self.coordinates = np.array(span.columns, dtype=np.int64)
+        self.rank = len(self.coordinates)
+        modulo = Modulo.of(known.modulo.pivot_rows, known.columns, self.coordinates)
+        largest = np.abs(modulo(self.store.rows(self.sample) * units)).max(axis=0, initial=0.0)
+        self.quotient = QuotientMap(units, modulo, column_units(largest[None]))
+        self.assumptions: tuple[Assumption, ...] = (*program.assumptions, *known.assumptions, *checked)
+        self.witness = Quotient(
+            tuple(int(i) for i in self.pivot_arms), known.columns, tuple(int(i) for i in self._basis_arms), span.columns
+        )
         self.mask: Any = None
         self.screening: tuple[float, float, float, Array] | None = None
 
+    def _span(self, known: Span, pivot_rows: Array, units: Array) -> tuple[Span, tuple[Assumption, ...]]:
+        """What all arms span: proposed by a sample, then by arms from all blocks, and checked on all arms."""
+        n = len(pivot_rows)
+        free = Span(np.arange(n), known.columns, known.modulo)
+        which = self.sample
+        self._basis_arms: IntArray = which[:0]
+        rows = self.store.rows(which) * units
+        asked_all = False
+        while True:
+            small = np.concatenate([pivot_rows, rows])
+            seen, terms = known.modulo.with_terms(rows)
+            span = span_of(small, np.arange(n, len(small)), free, np.where(known.modulo.noise(seen, terms), 0.0, seen))
+            self._basis_arms = which[span.rows - n]
+            if not len(span.modulo.columns):
+                return span, ()
+            if not asked_all:  # the sample may be poor
+                asked_all = True
+                more = _spanning_rows(self.store, QuotientMap(units, known.modulo, np.ones(len(known.modulo.columns))))[
+                    0
+                ]
+            else:
+                found = list(self.store.scan(_RestTask(units, span.modulo)))
+                shares = np.concatenate([f[1] for f in found])
+                worst = np.concatenate([f[0] for f in found])[np.argsort(-shares, kind="stable")[:_KEEP]]
+                if not len(worst):
+                    return span, ()
+                size, place = largest_share(span.modulo, self.store.rows(worst) * units)
+                if size <= ROUNDING_LEVEL:
+                    text = (
+                        f"arms are combinations of {len(span.columns) + n} of them only up to {float(size):.3g}, relative to the "
+                        "terms of these combinations; they are taken as exactly that"
+                    )
+                    return span, (Assumption("dependence", (int(worst[place]),), size, text),)
+                more = worst[:1] if place < 0 else worst[[place]]
+            which = np.union1d(which, more)
+            rows = self.store.rows(which) * units
+
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all of them, found by looking at all."""
-        quotient = self.quotient
-        return self.playable(_spanning_rows(self.store, quotient.pivot_rows, list(quotient.pivot_columns))[0])
+        return self.playable(_spanning_rows(self.store, self.quotient)[0])
 
     def first_pool(self) -> IntArray:
         """A sample of all arms, and those of the smallest gaps."""
@@ -319,26 +371,30 @@ class StreamedProblem:
         image = self.quotient(rows)
         ratios = 1.0 / np.sqrt(gaps * self.program.scale)
         features = image / np.sqrt(gaps)[:, None]
-        return Canonical(features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios)
+        doubt = data_error(self.program)
+        return Canonical(
+            features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios,
+            error=ENTRY_ERROR + doubt, bound_error=doubt,
+        )  # fmt: skip
 
     def price(self, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array, last: bool = False) -> Pass:
         """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most.
 
         Arms that were screened out are skipped, unless this must be the ``last`` word.
         """
-        own = evaluate(part, alpha, multipliers)
         seen = frame(part, alpha, multipliers)
-        if seen is None or not np.isfinite(own.upper):
+        if seen is None or not seen.strength > 0:
             raise SolverFailed("the information matrix is numerically singular")
         program, rule = self.program, self.program.gap_rule
-        image, rough = self.quotient.rough(seen.basis, program.seen.longest)
+        image, rough = self.quotient.rough(seen.basis, program.seen.sizes)
         if rule.theta is not None:
             image = np.column_stack([image, rule.theta])
-        # own.prices are scaled to the dual of the pool; the frame's belong to λ that sums to 1
-        prices = ((part.features @ seen.basis) ** 2) @ seen.spectrum
+        assert part.ratios is not None
+        norm2, prices, errors = images(seen, part.features)
+        g = norm2 * part.ratios**2
         task = PriceTask(
-            self.quotient, seen, rule, program.scale, image, rough, program.seen.longest, program.free_arms,
-            float(own.constraints.max()), float(prices.max()), _KEEP * self.rank, self._screen(seen),
+            self.quotient, seen, rule, program.scale, image, rough, rule.doubt(program.seen.sizes), program.free_arms,
+            float(g.max()), float(prices.max()), _KEEP * self.rank, self._screen(seen),
         )  # fmt: skip
         aligned = [] if program.given is None else [program.given]
         complete = last or self.mask is None or 2 * int(self.mask.sum()) > self.n_arms
@@ -346,18 +402,19 @@ class StreamedProblem:
             aligned.append(self.mask)
         found = merge_prices(list(self.store.scan(task, aligned)), task.keep)
         self.mask = found.mask
-        cost = float(alpha.sum())
-        worst = max(own.upper / (cost * (1.0 + DATA)), found.constraint)
-        top = max(seen.slope * (1.0 - DATA) / max(own.lower, 1e-300), found.price)
-        lower = seen.slope / top * (1.0 - DATA)
+        own = seen.most_constraint(norm2, errors) * part.ratios**2 * seen.up
+        worst = max(float(own.max()), found.constraint) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
+        top = max(float(seen.most_price(prices, norm2, errors).max()), found.price)
+        if not (np.isfinite(worst) and np.isfinite(top)):
+            raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
         binding = np.union1d(
-            pool[(own.constraints >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
+            pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
             found.targets[found.constraints >= (1.0 - BINDING) * worst],
         )
         bounds = StreamedBounds(
-            cost * worst * (1.0 + DATA), lower, alpha * worst, multipliers * (seen.strength**2 / top / total),
-            own.constraints, prices / top, max(seen.drift, seen.dual_drift) + 2.0 * DATA, pool, binding, found.alive,
+            seen.cost * worst * seen.up, seen.slope / top / seen.up, alpha * worst,
+            multipliers * (seen.strength**2 / top / total), g, prices / top, 2.0 * seen.drift, pool, binding, found.alive,
         )  # fmt: skip
         self._remember(bounds, seen, part, alpha, top)
         outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]
@@ -395,45 +452,37 @@ class StreamedProblem:
 
 @dataclass(frozen=True, eq=False)
 class _SpanTask:
-    """Arms of a block that span it in the quotient, their rows there, and how much these say about rank."""
+    """Arms of a block that seem to span it in the quotient, and their rows there without what may be rounding."""
 
-    pivot_rows: Array
-    pivot_columns: tuple[int, ...]
+    quotient: QuotientMap
 
-    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array, Array]:
+    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array]:
         """At most as many as there are coordinates."""
-        rows = divide_out(block, self.pivot_rows, list(self.pivot_columns))
-        weights = certainty(block, rows)
-        chosen = _pivots(rows, weights)
-        return chosen + start, rows[chosen], weights[chosen]
+        modulo = self.quotient.modulo
+        rows, terms = modulo.with_terms(block * self.quotient.units)
+        rows = np.where(modulo.noise(rows, terms), 0.0, rows)
+        chosen = spanning_rows(rows)
+        return chosen + start, rows[chosen]
 
 
-def _pivots(rows: Array, weights: Array) -> IntArray:
-    """Rows that span all of them, by pivoted QR of equilibrated rows."""
-    if not rows.any():
-        return np.zeros(0, dtype=np.int64)
-    balanced = equilibrated(rows)[0] * weights[:, None]
-    order = sla.qr(balanced.T, mode="r", pivoting=True, check_finite=False)[-1]
-    return np.sort(order[: rows.shape[1]]).astype(np.int64)
+def _spanning_rows(store: ArmStore, quotient: QuotientMap) -> tuple[IntArray, Array]:
+    """Arms that seem to span all of them in the quotient, and their rows there."""
+    found = list(store.scan(_SpanTask(quotient)))
+    indices, rows = (np.concatenate([f[part] for f in found]) for part in range(2))
+    chosen = spanning_rows(rows)
+    return indices[chosen], rows[chosen]
 
 
-def _coordinates(
-    store: ArmStore, sample: Array, sample_rows: Array, pivot_rows: Array, pivot_columns: list[int]
-) -> tuple[int, ...]:
-    """Coordinates that determine the others on the span of all arms in the quotient, where a sample has ``sample_rows``."""
-    d = sample_rows.shape[1]
-    weights = certainty(sample, sample_rows)
-    found = spanning_coordinates(sample_rows, weights) if d else ()
-    if len(found) == d:
-        return found
-    # The sample may be poor: ask all arms. It stays in, so that noise, of which they send the worst, is seen as such.
-    _, rows, more = _spanning_rows(store, pivot_rows, pivot_columns)
-    return spanning_coordinates(np.concatenate([sample_rows, rows]), np.concatenate([weights, more]))
+@dataclass(frozen=True, eq=False)
+class _RestTask:
+    """The arms of a block that do not lie in a span exactly, those with the largest shares first."""
 
+    units: Array
+    modulo: Modulo
 
-def _spanning_rows(store: ArmStore, pivot_rows: Array, pivot_columns: list[int]) -> tuple[IntArray, Array, Array]:
-    """Arms that span all of them in the quotient, their rows there, and how much these say about rank."""
-    found = list(store.scan(_SpanTask(pivot_rows, tuple(pivot_columns))))
-    indices, rows, weights = (np.concatenate([f[part] for f in found]) for part in range(3))
-    chosen = _pivots(rows, weights)
-    return indices[chosen], rows[chosen], weights[chosen]
+    def __call__(self, start: int, block: Array) -> tuple[IntArray, Array]:
+        """Their indices and shares; at most a few dozen."""
+        shares = self.modulo.shares(block * self.units).max(axis=1, initial=0.0)
+        away = np.flatnonzero(shares > 0.0)
+        away = away[np.argsort(-shares[away], kind="stable")[:_KEEP]]
+        return away + start, shares[away]

@@ -15,7 +15,8 @@ from allocopt import programs
 from allocopt.allocator import MOST_ARMS
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.batch import solve_many
-from allocopt.certify.reduction import spanning_coordinates
+from allocopt.certify.floating import GAP_ERROR
+from allocopt.certify.span import spanning_coordinates
 from allocopt.errors import InvalidInstance, MethodUnavailable
 from allocopt.files import Instance
 from allocopt.program import AllocationProgram, horizon_at_level
@@ -23,7 +24,7 @@ from allocopt.solution import Solution, Status
 from allocopt.solve import solve
 from allocopt.study_source import reason_of
 from allocopt.threads import single_threaded
-from allocopt.tolerances import DATA, SUPPORT
+from allocopt.tolerances import SUPPORT
 from allocopt.validation import Array, positive_number, vector
 
 __all__ = ["COUNTED", "QUANTITIES", "WITH_WIDTH", "Answer", "Asked", "answers"]
@@ -52,6 +53,9 @@ _SECOND = "active-set"
 """The method that "auto" resorts to where its first choice is not certified: it takes other steps, so it fails elsewhere."""
 
 
+_ROUNDING = 4 * GAP_ERROR  # of sums of reciprocal gaps
+
+
 class Answer(NamedTuple):
     """One quantity of one instance."""
 
@@ -64,9 +68,9 @@ class Answer(NamedTuple):
     @classmethod
     def rounded(cls, value: float, tol: float) -> Answer:
         """A value that is right but for the rounding of gaps and sums."""
-        status = Status.CERTIFIED if tol >= 2 * DATA else Status.INACCURATE
-        reason = None if status is Status.CERTIFIED else f"rounding alone accounts for {2 * DATA:.1g}"
-        return cls(value, value * (1 - DATA), value * (1 + DATA), status.name, reason)
+        status = Status.CERTIFIED if tol >= 2 * _ROUNDING else Status.INACCURATE
+        reason = None if status is Status.CERTIFIED else f"rounding alone accounts for {2 * _ROUNDING:.1g}"
+        return cls(value, value * (1 - _ROUNDING), value * (1 + _ROUNDING), status.name, reason)
 
 
 @dataclass(frozen=True)

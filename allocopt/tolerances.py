@@ -15,22 +15,15 @@ LARGEST: Final = 1e50
 """Vectors, costs and gaps may be as large as this and as small as its inverse (their largest entry, where they are
 vectors): squares and quotients of them then stay well inside the range of doubles."""
 
+SMALLEST: Final = 1e-150
+"""Entries of vectors are 0 or at least as large as this: products of two of them then do not underflow."""
+
 TIE: Final = 1e-14
 """Two means are a tie when they differ by at most this times the magnitude of the terms they are summed from
 (Σ|x_i θ_i|). Arms and θ that were themselves computed carry rounding of a few 1e-16 per term."""
 
-DATA: Final = 3e-14
-"""Relative allowance of the floating bounds for the rounding of gaps (at most 1e-14), costs, radii and sums."""
-
-ZERO_ROW: Final = 1e-15
-"""A vector whose image in the quotient is at most this times the vector is a multiple of a free direction up to
-the rounding of its own entries."""
-
 RANK: Final = 1e-13
 """Singular directions below this (rows and columns equilibrated first) are rounding noise of a rank-deficient set."""
-
-CANCELLATION: Final = 1.0 / 64
-"""Rows with an entry that shrinks below this factor in the quotient are recomputed in double-double arithmetic."""
 
 SUPPORT: Final = 1e-6
 """Entries of α and λ below this share of the largest are dropped when complementarity says they are zero and the

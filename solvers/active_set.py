@@ -136,7 +136,7 @@ def _part(problem: Canonical, features: IntArray, targets: IntArray) -> _Part:
     part = Canonical(
         problem.features[features],
         problem.targets[targets],
-        problem.base,
+        problem.compact_base,
         None if problem.upper is None else problem.upper[features],
         problem.offset,
         problem.ratios[features] if same and problem.ratios is not None else None,

@@ -155,7 +155,7 @@ def _model(cp: Any, problem: Canonical, alpha: Array, formulation: str) -> _Mode
         raise SolverFailed("the information matrix is numerically singular")
     unit = float(alpha.sum()) or 1.0
     features = problem.features @ basis * np.sqrt(unit)
-    base = problem.base @ basis
+    base = problem.compact_base @ basis
     targets = problem.targets @ basis
     r = problem.rank
 

@@ -145,7 +145,7 @@ def _in_units(problem: Canonical, unit: float) -> Canonical:
     return Canonical(
         problem.features * np.sqrt(unit),
         problem.targets,
-        problem.base,
+        problem.compact_base,
         None if problem.upper is None else problem.upper / unit,
         problem.offset / unit,
         None if problem.ratios is None else problem.ratios / np.sqrt(unit),
@@ -158,7 +158,7 @@ def _parts(problem: Canonical) -> tuple[Array, Array | None, Array, Array | None
         problem.features.T,
         problem.targets.T if problem.ratios is None else None,
         np.zeros(0) if problem.ratios is None else problem.ratios,
-        problem.base if len(problem.base) else None,
+        problem.compact_base if len(problem.base) else None,
         problem.upper,
         problem.offset,
     )

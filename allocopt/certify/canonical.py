@@ -4,6 +4,10 @@ r"""The canonical program that every solver sees, and the two bounds that no sol
 
 a are the rows of ``features``, b those of ``targets``, B those of ``base`` (what is already known: lower bounds and
 arms that cost nothing). u is infinite unless ``upper`` is given. ``offset`` is the cost of the lower bounds.
+
+`evaluate` is the certificate in doubles: the theorem of docs/certificates.md, whose letters are used here. Its bounds are those
+of the program behind the canonical arrays, in exact arithmetic, with y_j = M^-1 b_j: rounding of the arrays (``error``) and of
+everything that is computed here is part of them.
 """
 
 from __future__ import annotations
@@ -15,19 +19,22 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from allocopt import dense
-from allocopt.tolerances import DATA, EPS, SUPPORT
-from allocopt.validation import Array
+from allocopt.certify.floating import UNIT, gamma
+from allocopt.tolerances import SUPPORT
+from allocopt.validation import Array, IntArray
 
 __all__ = [
     "Bounds",
     "Canonical",
     "Frame",
     "best_scale",
-    "conversion_error",
     "evaluate",
     "frame",
+    "images",
+    "padding",
     "settle",
     "tidy",
+    "violation",
     "whitener",
 ]
 
@@ -43,11 +50,21 @@ class Canonical:
     offset: float = 0.0
     ratios: Array | None = None
     """Where target j is ratios[j] times feature j: products with the targets then follow from those with the features."""
+    error: float = 0.0
+    """ρ: relative error of every entry of ``features``, ``targets`` and ``base`` (docs/certificates.md)."""
+    bound_error: float = 0.0
+    """Relative error of ``upper`` and ``offset``, and of costs."""
 
     @property
     def rank(self) -> int:
         """r, the dimension of the quotient."""
         return int(self.features.shape[1])
+
+    @cached_property
+    def compact_base(self) -> Array:
+        """At most r rows with the same BᵀB up to rounding: for proposals."""
+        base = self.base
+        return np.asarray(np.linalg.qr(base, mode="r")) if len(base) > self.rank else base
 
     @cached_property
     def feature_lengths(self) -> Array:
@@ -62,7 +79,7 @@ class Canonical:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What a pair (α, λ) proves, in floating point; ``rounding`` is the relative error already allowed for."""
+    """What a pair (α, λ) proves; ``rounding`` is the relative width that is due to rounding."""
 
     upper: float
     lower: float
@@ -84,13 +101,19 @@ class Bounds:
         return (self.upper - self.lower) / self.lower
 
 
+def padding(r: int) -> float:
+    """1 + γ for sums over r entries and some dozens of operations around them."""
+    return 1.0 + gamma(4 * r + 64)
+
+
 def whitener(problem: Canonical, alpha: Array) -> Array | None:
     """Upper triangular B with Bᵀ M(α) B = I up to rounding, or None where M(α) is singular."""
-    regular, basis = dense.whitener(problem.features.T, alpha, problem.base if len(problem.base) else None)
+    regular, basis = dense.whitener(problem.features.T, alpha, problem.compact_base if len(problem.base) else None)
     return basis if regular else None
 
 
-_LARGE_ERROR = 1e-12  # of a converted row, beyond which a sharper bound is worth a second product
+_LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
+_LARGEST_DRIFT = 0.1  # distance of BᵀMB from I beyond which nothing is claimed
 
 
 def _squared_lengths(rows: Array) -> Array:
@@ -100,139 +123,204 @@ def _squared_lengths(rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What (α, λ) fixes before any other row is looked at: the basis in which M(α) = I and Σ_j λ_j b_j b_jᵀ is diagonal.
+    """What (α, λ) fixes before any other row is looked at: a basis in which M(α) is close to I and Σ_j λ_j b_j b_jᵀ to a diagonal.
 
-    There g_j = |b_j|² and p_i = Σ_c ``spectrum``_c a_ic²: one product with the basis prices a row in both roles.
+    There g_j is about |b_j|² and p_i about Σ_c ``spectrum``_c a_ic²: one product with the basis prices a row in both roles.
     """
 
     basis: Array
     spectrum: Array
+    """D: diagonal, and not below Σ_j λ_j z_j z_jᵀ, where z_j are the computed images of the targets."""
     strength: float
-    """Σ_j λ_j g_j, for λ that sums to 1."""
-    known: float
-    """Σ_j λ_j |B y_j|²."""
+    """A lower bound on Σ_j λ_j b_jᵀ M^-1 b_j, for λ that sums to 1."""
     drift: float
-    """Relative rounding error of M."""
-    dual_drift: float
-    """Relative rounding error of the dual's numbers."""
+    """δ: an upper bound on the distance of BᵀMB from I."""
+    wobble: float
+    """ε: √Σ_j λ_j e_j², what the errors of the targets' images can add to √p for a row of length 1."""
+    unit: float
+    """Error of a row's image, per unit of |row| |basis|: γ_r + ρ."""
+    cost: float
+    """Σ α_i, rounded up."""
+
+    @cached_property
+    def up(self) -> float:
+        """A factor that makes up for the rounding of sums over r entries and of a dozen operations around them."""
+        return padding(len(self.spectrum))
 
     @property
     def slope(self) -> float:
-        """The dual bound of λ for prices of at most 1, with its rounding taken off."""
-        exact = self.strength * self.strength * (1.0 - min(2.0 * self.dual_drift, 1.0))
-        return exact - self.known * (1.0 + 4 * EPS * len(self.spectrum))
+        """The dual bound of λ for prices of at most 1."""
+        return self.strength * self.strength / self.up
 
-    def padded_prices(self, prices: Array, norm2: Array, errors: Array) -> Array:
-        """Prices that are surely not too small; ``errors`` are the relative errors of the rows."""
-        # √p is a norm of the row too, but one in which an error of the row can weigh more than the row itself does
-        steepest = float(self.spectrum.max(initial=0.0))
-        weighted = errors * np.sqrt(steepest * norm2 / np.maximum(prices, 1e-300))
-        padded: Array = prices * (1.0 + np.minimum(2.0 * weighted + weighted * weighted + self.dual_drift, 1e3))
-        padded += self.summation_error(prices, norm2)
-        return padded
+    @property
+    def steepest(self) -> float:
+        """The largest entry of the spectrum."""
+        return float(self.spectrum.max(initial=0.0))
 
-    def summation_error(self, prices: Array, norm2: Array) -> Array:
-        """What rounding does to Σ_c spectrum_c a_c²: each a_c has an error of some eps |a| (Cauchy and Schwarz)."""
-        unit = 8.0 * EPS * len(self.spectrum)
-        most = norm2 * float(self.spectrum.max(initial=0.0))
-        result: Array = unit * np.sqrt(prices * most) + unit * unit * most
+    def most_constraint(self, norm2: Array, errors: Array) -> Array:
+        """Upper bounds on g from |ŵ|² and the errors of ŵ."""
+        roots = np.sqrt(norm2) * self.up + errors
+        result: Array = roots * roots * (self.up / (1.0 - self.drift))
         return result
 
-    def padded_constraints(self, g: Array, errors: Array) -> Array:
-        """g that are surely not too small."""
-        return g * (1.0 + 2.0 * errors + self.drift)
+    def most_price(self, prices: Array, norm2: Array, errors: Array) -> Array:
+        """Upper bounds on p from Σ_c D_c ŵ_c², |ŵ|² and the errors of ŵ."""
+        length = np.sqrt(norm2) * self.up + errors
+        shift = errors + self.drift / (1.0 - self.drift) * self.up * length
+        roots = np.sqrt(prices) * self.up + np.sqrt(self.steepest) * self.up * shift + self.wobble * (length + shift)
+        result: Array = roots * roots * self.up
+        return result
+
+    def errors(self, rows: Array, norm2: Array) -> Array:
+        """Bounds on |ŵ − Bᵀa| for rows a: by their lengths, and entry by entry (sharper, dearer) where that is much."""
+        error: Array = self.unit * self.up * float(np.linalg.norm(self.basis)) * np.sqrt(_squared_lengths(rows))
+        large = np.flatnonzero(~(error <= _LARGE_ERROR * np.sqrt(norm2)))
+        if len(large):
+            sharp = np.sqrt(_squared_lengths(np.abs(rows[large]) @ np.abs(self.basis))) * (self.unit * self.up)
+            error[large] = np.fmin(error[large], sharp)
+        return error
 
 
 def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
     """The frame of (α, λ), from the rows with α > 0 or λ > 0 alone; None where M(α) is numerically singular."""
+    r = problem.rank
+    up = padding(r)
+    used = np.flatnonzero(alpha > 0)
+    asked = np.flatnonzero(multipliers > 0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        proposed = _proposed_basis(problem, alpha, used, asked, multipliers)
+        if proposed is None:
+            return None
+        basis, lam = proposed
+        nothing = Frame(basis, np.zeros(r), 0.0, 0.0, 0.0, gamma(r + 2) + problem.error, 0.0)
+        # δ: what is left of BᵀMB − I, what rounding did to the images of the support, and to their sum
+        rows = np.concatenate([problem.features[used], problem.base])
+        weights = np.concatenate([alpha[used], np.ones(len(problem.base))])
+        images = rows @ basis
+        norm2 = _squared_lengths(images)
+        errors = nothing.errors(rows, norm2)
+        gram = (images * weights[:, None]).T @ images
+        gram.flat[:: r + 1] -= 1.0
+        seen = float(np.linalg.norm(gram)) + gamma(len(rows) + 4) * (1.0 + float(weights @ norm2))
+        wrong = float(np.sqrt(weights @ (errors * errors)))
+        drift = seen + wrong * (2.0 * float(np.sqrt(1.0 + seen)) + wrong)
+        drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + gamma(len(rows)))
+        cost = float(alpha[used].sum()) * (1.0 + gamma(len(used)) + problem.bound_error) * up
+        if not drift <= _LARGEST_DRIFT:
+            return None
+        # the dual's numbers, of the targets with λ > 0
+        rows = problem.targets[asked]
+        images = rows @ basis
+        norm2 = _squared_lengths(images)
+        errors = nothing.errors(rows, norm2)
+        least = np.maximum(np.sqrt(norm2) / up - errors, 0.0)
+        strength = float(lam @ (least * least)) / up * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
+        wobble = float(np.sqrt(lam @ (errors * errors))) * up * (1.0 + gamma(len(asked)))
+        spectrum = _dominating_diagonal(images, lam)
+        if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(wobble)):
+            return None
+    return Frame(basis, spectrum, strength, drift, wobble, nothing.unit, cost)
+
+
+def _proposed_basis(
+    problem: Canonical, alpha: Array, used: IntArray, asked: IntArray, multipliers: Array
+) -> tuple[Array, Array] | None:
+    """A basis that makes M(α) about I and Σ_j λ_j b_j b_jᵀ about diagonal, and λ that sums to 1. Nothing rests on its quality."""
     basis = whitener(problem, alpha)
     if basis is None:
         return None
-    r = problem.rank
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
-        used = np.flatnonzero(alpha > 0)
-        rows, weights = problem.features[used], alpha[used]
-        support = rows @ basis
-        gram = (support * weights[:, None]).T @ support
-        white_base = problem.base @ basis
-        gram += white_base.T @ white_base
-        factor, singular = dpotrf(gram, lower=0, clean=1)
-        if singular:
-            return None
-        regular, second = dense.triangular_inverse(factor)
-        if not regular:
-            return None
-        basis = basis @ second
-        norm2 = _squared_lengths(support @ second)
-        drift = 2.0 * float((weights * norm2) @ conversion_error(rows, basis, norm2)) + 8.0 * EPS * r
-        if not drift <= 0.1:
-            return None
-        asked = np.flatnonzero(multipliers > 0)
-        rows = problem.targets[asked]
-        images = rows @ basis
-        g = _squared_lengths(images)
-        lam = np.where(g > 0, multipliers[asked], 0.0)
-        total = float(lam.sum())
-        if not total > 0:
-            return Frame(basis, np.zeros(r), 0.0, 0.0, drift, drift)
-        lam = lam / total
-        strength = float(lam @ g)
-        if not np.isfinite(strength * strength):
-            return None
-        error = conversion_error(rows, basis, g)
-        dual_drift = 2.0 * float((lam * g) @ error) / max(strength, 1e-300) + 2.0 * drift
-        # by singular values of the rows √λ_j b_j: squares of small ones would drown in the rounding of large ones
-        rows = images * np.sqrt(lam)[:, None]
-        if len(rows) > 4 * r:
-            rows = np.asarray(np.linalg.qr(rows, mode="r"))
-        values, axes = np.linalg.svd(rows, full_matrices=True)[1:]
-        spectrum = np.zeros(r)
-        spectrum[: len(values)] = values * values
-        basis = basis @ axes.T
-        white_base = problem.base @ basis
-        known = float(np.sum(_squared_lengths(white_base.T) * spectrum))
-    return Frame(basis, spectrum, strength, known, drift, dual_drift)
+    # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
+    support = problem.features[used] @ basis
+    gram = (support * alpha[used][:, None]).T @ support
+    white_base = problem.compact_base @ basis
+    gram += white_base.T @ white_base
+    factor, singular = dpotrf(gram, lower=0, clean=1)
+    if singular:
+        return None
+    regular, second = dense.triangular_inverse(factor)
+    if not regular:
+        return None
+    basis = basis @ second
+    total = float(multipliers[asked].sum())
+    if not 0 < total < np.inf:
+        return basis, multipliers[asked]
+    lam = multipliers[asked] / total
+    # by singular values of the rows √λ_j b_j: squares of small ones would drown in the rounding of large ones
+    rows = (problem.targets[asked] @ basis) * np.sqrt(lam)[:, None]
+    if len(rows) > 4 * problem.rank:
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+    if not np.isfinite(rows).all():
+        return None
+    axes = np.linalg.svd(rows, full_matrices=True)[2]
+    return basis @ axes.T, lam
+
+
+def _dominating_diagonal(images: Array, lam: Array) -> Array:
+    """D with D − Σ_j λ_j z_j z_jᵀ positive semidefinite: by diagonal dominance after scaling to a diagonal of ones."""
+    n, r = images.shape
+    up = padding(r)
+    if not n:
+        return np.zeros(r)
+    matrix = (images * lam[:, None]).T @ images
+    size = (images * images * lam[:, None]).sum(axis=0)
+    root = np.sqrt(size)
+    # each entry of the sum has an error of γ |z||z|ᵀ, at most the product of the roots
+    off = np.abs(matrix) + gamma(n + 4) * up * np.outer(root, root)
+    off.flat[:: r + 1] = 0.0
+    safe = np.where(root > 0, root, 1.0)
+    diagonal: Array = size * (1.0 + gamma(n + 4)) * up + up * root * (off / safe).sum(axis=1)
+    return diagonal
 
 
 def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
-    r"""Both bounds of math.md section 4 from any α >= 0 and any λ >= 0, in O((k+m) r²).
+    r"""Both bounds from any α >= 0 and any λ >= 0, in O((k+m) r²): the theorem of docs/certificates.md.
 
     The lower bound: for λ >= 0, y_j = M^-1 b_j and any scale q >= 0 of the pair,
     value >= q ((Σλ_j b_jᵀy_j)²/Σλ_j − Σλ_j |B y_j|²) − Σ_i u_i (q p_i − 1)_+, which is concave and piecewise linear in q.
     """
     features, targets = problem.features, problem.targets
-    failed = Bounds(float("inf"), problem.offset, alpha, multipliers, np.full(len(targets), np.inf),
-                    np.zeros(len(features)), float("inf"))  # fmt: skip
+    up = padding(problem.rank)
+    failed = Bounds(float("inf"), problem.offset * (1.0 - 2.0 * problem.bound_error) / up, alpha, multipliers,
+                    np.full(len(targets), np.inf), np.zeros(len(features)), float("inf"))  # fmt: skip
     seen = frame(problem, alpha, multipliers)
     if seen is None:
         return failed
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        squares = features @ seen.basis
-        squares *= squares
-        norm2, prices = squares.sum(axis=1), squares @ seen.spectrum
-        feature_error = conversion_error(features, seen.basis, norm2)
+        norm2, prices, errors = images(seen, features)
         if problem.ratios is None:
             g = _squared_lengths(targets @ seen.basis)
-            target_error = conversion_error(targets, seen.basis, g)
+            most = seen.most_constraint(g, seen.errors(targets, g))
         else:
-            g, target_error = norm2 * problem.ratios**2, feature_error
-        if not np.all(np.isfinite(g)):
+            squares = problem.ratios**2
+            g, most = norm2 * squares, seen.most_constraint(norm2, errors) * squares * up
+        if not np.all(np.isfinite(most)):
             return failed
-        lam = np.where(g > 0, multipliers, 0.0)
-        total = float(lam.sum())
-        lower = 0.0
-        if total > 0:
-            padded = seen.padded_prices(prices, norm2, feature_error)
-            q, lower = best_scale(seen.slope, padded, problem.upper)
+        lower, lam, rounding = 0.0, multipliers, 2.0 * seen.drift
+        if seen.strength > 0:
+            padded = seen.most_price(prices, norm2, errors)
+            known = 0.0
+            if len(problem.base):
+                base2, base_prices, base_errors = images(seen, problem.base)
+                known = float(seen.most_price(base_prices, base2, base_errors).sum()) * (1.0 + gamma(len(base2))) * up
+            outer = None if problem.upper is None else problem.upper * ((1.0 + 4.0 * problem.bound_error) * up)
+            q, lower = best_scale(seen.slope - known, padded, outer)
             # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable).
-            lam = lam / total * q * seen.strength * seen.strength
+            lam = multipliers / max(float(multipliers.sum()), 1e-300) * (q * seen.strength * seen.strength)
+            rounding += float(padded.max(initial=0.0)) / max(float(prices.max(initial=0.0)), 1e-300) - 1.0
             prices = prices * q
-        inflated = seen.padded_constraints(g, target_error)
-    alpha, upper = _make_feasible(problem, alpha, inflated)
-    upper = (upper + problem.offset) * (1.0 + DATA)
-    lower = (max(lower, 0.0) + problem.offset) * (1.0 - DATA)
-    return Bounds(upper, lower, alpha, lam, g, prices, max(seen.drift, seen.dual_drift) + 2.0 * DATA)
+    alpha, upper = _make_feasible(problem, alpha, most, seen.cost)
+    # costs of what is fixed are rounded too, and so is the way back to the program's own units
+    upper = (upper + problem.offset * (1.0 + gamma(len(features) + 4))) * (1.0 + problem.bound_error) * up
+    lower = lower / up + problem.offset * (1.0 - 2.0 * problem.bound_error - gamma(len(features) + 4)) / up
+    return Bounds(upper, max(lower, 0.0), alpha, lam, g, prices, rounding)
+
+
+def images(seen: Frame, rows: Array) -> tuple[Array, Array, Array]:
+    """|ŵ|², Σ_c D_c ŵ_c² and the error of ŵ for every row."""
+    squares = rows @ seen.basis
+    squares *= squares
+    norm2, prices = squares.sum(axis=1), squares @ seen.spectrum
+    return norm2, prices, seen.errors(rows, norm2)
 
 
 def tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
@@ -251,25 +339,13 @@ def settle(problem: Canonical, bounds: Bounds) -> Bounds:
     return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
 
 
-def conversion_error(rows: Array, basis: Array, norm2: Array) -> Array:
-    """Relative rounding error of ``rows @ basis``: normwise, and entry by entry (sharper, dearer) where that is large."""
-    unit = 4.0 * EPS * np.sqrt(len(basis))
-    size = np.sqrt(np.maximum(norm2, 1e-300))
-    error: Array = unit * float(np.linalg.norm(basis)) * np.sqrt(_squared_lengths(rows)) / size
-    large = np.flatnonzero(error > _LARGE_ERROR)
-    if len(large):
-        sharp = np.sqrt(_squared_lengths(np.abs(rows[large]) @ np.abs(basis)))
-        error[large] = np.minimum(error[large], unit * sharp / size[large])
-    return error
-
-
 def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float, float]:
     """The q >= 0 that maximises q·slope − Σ u_i (q p_i − 1)_+, and the maximum."""
     if slope <= 0:
         return 0.0, 0.0
     if upper is None:
         q = 1.0 / float(prices.max())
-        return q, q * slope
+        return q, q * slope * (1.0 - 4.0 * UNIT)
     infinite = ~np.isfinite(upper)
     cap = 1.0 / float(prices[infinite].max(initial=0.0)) if prices[infinite].max(initial=0.0) > 0 else np.inf
     bounded = np.flatnonzero(~infinite & (prices > 0))
@@ -280,21 +356,26 @@ def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float,
     q = min(q, cap)
     if not np.isfinite(q):
         return 0.0, 0.0  # unbounded dual: the program is infeasible, which `feasible` reports; nothing is claimed here
-    over = upper[order] * np.maximum(q * prices[order] - 1.0, 0.0)
-    return q, q * slope - float(over.sum())
+    over = float((upper[order] * np.maximum(q * prices[order] * (1.0 + 4.0 * UNIT) - 1.0, 0.0)).sum())
+    return q, q * slope * (1.0 - 4.0 * UNIT) - over * (1.0 + gamma(len(order) + 8))
 
 
-def _make_feasible(problem: Canonical, alpha: Array, constraints: Array) -> tuple[Array, float]:
-    """Scale α up (within its bounds) until every constraint holds; inf where that cannot be done."""
+def _make_feasible(problem: Canonical, alpha: Array, constraints: Array, cost: float) -> tuple[Array, float]:
+    """Scale α up (within its bounds) until every constraint holds for sure, and its cost; inf where that cannot be done.
+
+    ``constraints`` are upper bounds on g at α, and ``cost`` one on its cost.
+    """
     worst = float(constraints.max())
     if problem.scalable:
-        scaled = alpha * worst
-        return scaled, float(scaled.sum())
+        worst *= (1.0 + 32.0 * UNIT) * (
+            1.0 + problem.bound_error
+        )  # so that α stays feasible when it is rounded on its way back
+        return alpha * worst, cost * worst * (1.0 + 4.0 * UNIT)
     upper = np.full(len(alpha), np.inf) if problem.upper is None else problem.upper
     alpha = np.minimum(alpha, upper)
     for enlarge in (_grow, _fill):
         high = 0.0 if worst <= 1.0 else max(2.0 * (worst - 1.0), 1e-15)
-        while _violation(problem, enlarge(alpha, upper, high)) > 1.0 and high < 1e12:
+        while violation(problem, enlarge(alpha, upper, high)) > 1.0 and high < 1e12:
             high = max(4.0 * high, 1e-15)
         if high >= 1e12:
             continue
@@ -303,9 +384,9 @@ def _make_feasible(problem: Canonical, alpha: Array, constraints: Array) -> tupl
             if high - low <= 1e-3 * high + 1e-16:
                 break
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if _violation(problem, enlarge(alpha, upper, middle)) > 1.0 else (low, middle)
+            low, high = (middle, high) if violation(problem, enlarge(alpha, upper, middle)) > 1.0 else (low, middle)
         feasible = enlarge(alpha, upper, high)
-        return feasible, float(feasible.sum())
+        return feasible, float(feasible.sum()) * (1.0 + gamma(len(feasible)))
     return alpha, float("inf")
 
 
@@ -320,12 +401,12 @@ def _fill(alpha: Array, upper: Array, by: float) -> Array:
     return filled
 
 
-def _violation(problem: Canonical, alpha: Array) -> float:
-    """max_j g_j(α), padded for rounding."""
-    basis = whitener(problem, alpha)
-    if basis is None:
+def violation(problem: Canonical, alpha: Array) -> float:
+    """An upper bound on max_j g_j(α)."""
+    seen = frame(problem, alpha, np.zeros(len(problem.targets)))
+    if seen is None:
         return float("inf")
-    white = problem.targets @ basis
-    g = np.einsum("ij,ij->i", white, white)
-    error = 4.0 * EPS * np.sqrt(problem.rank) * np.linalg.norm(basis, 2) * np.sqrt(_squared_lengths(problem.targets))
-    return float(np.max(g + 2.0 * error * np.sqrt(g))) * (1.0 + 8 * EPS * problem.rank)
+    with np.errstate(over="ignore", invalid="ignore"):
+        g = _squared_lengths(problem.targets @ seen.basis)
+        most = seen.most_constraint(g, seen.errors(problem.targets, g))
+    return float(np.max(most)) if np.isfinite(most).all() else float("inf")

@@ -1,9 +1,4 @@
-r"""Proofs: an interval for the value of a program, in exact rationals and ball arithmetic.
-
-Any α gives an upper bound and any λ a lower bound (math.md section 4), so a proof needs no solver: only these numbers and
-the program. Everything irrational-looking (√costs) is avoided; the only rounding is that of python-flint's balls, which
-carry their own error bounds.
-"""
+"""Enclosure: what `Solution.verify` proves, anew, from the user's doubles and the solution's allocation and multipliers alone."""
 
 from __future__ import annotations
 
@@ -11,12 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from flint import arb, arb_mat, ctx, fmpq
-
-from allocopt.certify.exact import ExactProgram, exact_program, rational
-from allocopt.certify.reduction import reduce
+from allocopt.certify.assumptions import Assumption
 from allocopt.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -24,11 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Enclosure", "enclose"]
 
-_PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; the first that makes the balls' own width negligible is kept
-_NEGLIGIBLE = 1e-14  # relative width of the balls, far below the gap of any floating-point solution
-_TRACE = 2.0**-20  # of the growth is given to every arm, so that H becomes invertible
-_CANDIDATES = 16  # breakpoints of the dual that are tried next to the best one in floating point
-_REPAIRS = (0.0, *(2.0**e for e in range(-50, 0, 4)))  # how much to enlarge α of a bounded program until it is feasible
+_MOST_BITS = 100_000
 
 
 @dataclass(frozen=True)
@@ -37,16 +25,20 @@ class Enclosure:
 
     lower: float
     upper: float
-    tied_gaps: Mapping[int, float]
-    """Arms taken as optimal whose exact gap is not zero, with that gap (rounded): the proof is for this set of optimal arms."""
-    notes: tuple[str, ...]
-    """What else was taken as zero; empty if nothing was."""
+    assumptions: tuple[Assumption, ...]
+    """What the proof takes for granted, with exact sizes; empty if nothing."""
     precision: int
-    """Bits of the ball arithmetic."""
+    """Bits of the arithmetic: 53 for the theorem on doubles, more for balls, 0 for rationals."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied by its fields (a mapping proxy cannot be)."""
-        return _enclosure, (self.lower, self.upper, dict(self.tied_gaps), self.notes, self.precision)
+    @property
+    def tied_gaps(self) -> Mapping[int, float]:
+        """Arms taken as optimal whose exact gap is not zero, with that gap relative to its terms."""
+        return MappingProxyType({i: float(a.size) for a in self.assumptions if a.kind == "tie" for i in a.arms})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The assumptions as sentences."""
+        return tuple(a.text for a in self.assumptions)
 
     @property
     def midpoint(self) -> float:
@@ -65,192 +57,18 @@ class Enclosure:
 
 
 def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
-    """The interval that a solution's allocation and multipliers prove for its program."""
-    if precision is not None and (not isinstance(precision, int) or isinstance(precision, bool) or precision < 64):
-        raise InvalidOption(f"precision: expected a whole number of bits >= 64, got {precision!r}")
-    program = solution.program
-    quotient = reduce(program).quotient
-    exact = exact_program(program, quotient)
-    alpha = [rational(solution.allocation[i]) for i in exact.arms]
-    arms = program.target_arms
-    multipliers = solution.multipliers if arms is None else solution.multipliers[arms]
-    weights = [rational(x) for x in multipliers]
-    before = ctx.prec
-    try:
-        for bits in _PRECISIONS if precision is None else (precision,):
-            ctx.prec = bits
-            lower, upper = _Proof(exact).interval(alpha, weights)
-            if lower.is_finite() and upper.is_finite() and _width(lower) + _width(upper) < _NEGLIGIBLE:
-                break
-        low, high = _round_down(lower), _round_up(upper)
-    finally:
-        ctx.prec = before
-    tied = {i: float(g) for i, g in exact.tied_gaps.items()}
-    return _enclosure(max(low, 0.0), high, tied, tuple(exact.notes), bits)
+    """The interval that a solution's allocation and multipliers prove for its program.
 
+    With ``precision``, in balls of so many bits; by default in doubles, with the theorem's margins, and in balls where these are
+    wider than what the solution claims.
+    """
+    if precision is not None:
+        whole = isinstance(precision, int) and not isinstance(precision, bool)
+        if not whole or not 64 <= precision <= _MOST_BITS:
+            raise InvalidOption(
+                f"precision: expected a whole number of bits from 64 to {_MOST_BITS}, got {precision!r}"
+            )
+    from allocopt.solve import proven
 
-def _enclosure(lower: float, upper: float, tied: dict[int, float], notes: tuple[str, ...], bits: int) -> Enclosure:
-    return Enclosure(lower, upper, MappingProxyType(tied), notes, bits)
-
-
-class _Proof:
-    """A program in balls of the current precision."""
-
-    def __init__(self, exact: ExactProgram) -> None:
-        self.exact = exact
-        self.rank = len(exact.features[0]) if exact.features else 0
-        self.asked = [j for j, row in enumerate(exact.targets) if any(x != 0 for x in row)]
-        self.features = _balls(exact.features, self.rank)
-        self.targets = _balls([exact.targets[j] for j in self.asked], self.rank)
-        self.radii = [arb(exact.radii[j]) for j in self.asked]
-        self.costs = [arb(c) for c in exact.costs]
-        self.bounded = any(u is not None for u in exact.upper) or any(x != 0 for x in exact.lower)
-
-    def interval(self, alpha: list[fmpq], weights: list[fmpq]) -> tuple[arb, arb]:
-        """Balls whose lower and upper ends enclose the value."""
-        exact = self.exact
-        least = sum((c * x for c, x in zip(exact.costs, exact.lower, strict=True)), fmpq(0))
-        if not self.asked:
-            return arb(least), arb(least)
-        inverse = self._inverse(alpha)
-        lower = arb(least) if inverse is None else self._lower_bound(inverse, weights, arb(least))
-        return lower, self._upper_bound(alpha, inverse)
-
-    def _inverse(self, alpha: list[fmpq]) -> arb_mat | None:
-        used = [i for i, x in enumerate(alpha) if x > 0]
-        if len(used) < self.rank:
-            return None
-        rows = _balls([self.exact.features[i] for i in used], self.rank)
-        weighted = arb_mat([[arb(alpha[i]) * rows[n, c] for c in range(self.rank)] for n, i in enumerate(used)])
-        try:
-            return (rows.transpose() * weighted).inv()
-        except ZeroDivisionError:
-            return None
-
-    def _ratios(self, inverse: arb_mat) -> list[arb]:
-        """||t_j||²_{H^-1} / ρ_j."""
-        norms = _quadratic_forms(self.targets, inverse)
-        return [g / radius for g, radius in zip(norms, self.radii, strict=True)]
-
-    def _upper_bound(self, alpha: list[fmpq], inverse: arb_mat | None) -> arb:
-        if not self.bounded:
-            if inverse is None:
-                return arb("inf")
-            return arb(self._cost(alpha)) * _maximum(self._ratios(inverse))
-        for growth in _REPAIRS:
-            candidate = [
-                _clip(x * (1 + rational(growth)) + rational(growth * _TRACE), low, high)
-                for x, low, high in zip(alpha, self.exact.lower, self.exact.upper, strict=True)
-            ]
-            inverse = self._inverse(candidate)
-            if inverse is not None and all(ratio <= 1 for ratio in self._ratios(inverse)):
-                return arb(self._cost(candidate))
-        return arb("inf")
-
-    def _cost(self, alpha: list[fmpq]) -> fmpq:
-        return sum((c * x for c, x in zip(self.exact.costs, alpha, strict=True)), fmpq(0))
-
-    def _lower_bound(self, inverse: arb_mat, weights: list[fmpq], least: arb) -> arb:
-        """max over q of q(B²/Λ − Σ l_i p_i) + Σ l_i κ_i − Σ (u_i − l_i)(q p_i − κ_i)_+ for y_j = H^-1 t_j."""
-        on = [n for n, j in enumerate(self.asked) if weights[j] > 0]
-        if not on:
-            return least
-        lam = [arb(weights[self.asked[n]]) / self.radii[n] for n in on]
-        rows = arb_mat([[self.targets[n, c] for c in range(self.rank)] for n in on])
-        directions = rows * inverse
-        scaled = arb_mat([[lam[i] * directions[i, c] for c in range(self.rank)] for i in range(len(on))])
-        prices = _quadratic_forms(self.features, directions.transpose() * scaled)
-        strength = sum((scaled[i, c] * rows[i, c] for i in range(len(on)) for c in range(self.rank)), arb(0))
-        total = sum((arb(weights[self.asked[n]]) for n in on), arb(0))
-        slope = strength * strength / total
-        if not self.bounded:
-            return slope / _maximum([p / c for p, c in zip(prices, self.costs, strict=True)])
-        slope -= sum((arb(x) * p for x, p in zip(self.exact.lower, prices, strict=True) if x != 0), arb(0))
-        rooms = [None if u is None else arb(u - x) for u, x in zip(self.exact.upper, self.exact.lower, strict=True)]
-        best = arb(0)
-        for q in self._scales(prices, slope):
-            gain = q * slope
-            for p, c, room in zip(prices, self.costs, rooms, strict=True):
-                excess = q * p - c
-                if not excess <= 0:
-                    gain = gain - arb("inf") if room is None else gain - room * _maximum([excess, arb(0)])
-            if gain.is_finite() and gain > best:
-                best = gain
-        return least + best
-
-    def _scales(self, prices: list[arb], slope: arb) -> list[arb]:
-        """Candidates for the best q: breakpoints κ_i/p_i around the one where the slope changes sign, a little smaller."""
-        left = float(slope.mid())
-        breakpoints = []
-        cap = math.inf
-        for p, c, u, x in zip(prices, self.costs, self.exact.upper, self.exact.lower, strict=True):
-            price, cost = _round_up(p), float(c.mid())
-            if price <= 0:
-                continue
-            if u is None:
-                cap = min(cap, cost / price)
-            elif cost == 0:
-                left -= float(u - x) * price  # costs nothing: its term is linear from q = 0 on
-            else:
-                breakpoints.append((cost / price, float(u - x) * price))
-        breakpoints.sort()
-        best = cap
-        for q, drop in breakpoints:
-            left -= drop
-            if left <= 0:
-                best = min(best, q)
-                break
-        candidates = [q for q, _ in breakpoints if 0.5 * best <= q <= min(2.0 * best, cap)]
-        candidates = sorted(candidates, key=lambda q: abs(q - best))[:_CANDIDATES]
-        if math.isfinite(best):
-            candidates.append(best)
-        shrink = arb(rational(1.0 - 2.0**-48))
-        return [arb(rational(q)) * shrink for q in candidates]
-
-
-def _balls(rows: list[list[fmpq]], width: int) -> arb_mat:
-    return arb_mat(len(rows), width, [arb(x) for row in rows for x in row])
-
-
-def _quadratic_forms(rows: arb_mat, matrix: arb_mat) -> list[arb]:
-    """rowᵀ · matrix · row for every row."""
-    images = rows * matrix
-    width = rows.ncols()
-    return [sum((images[i, c] * rows[i, c] for c in range(width)), arb(0)) for i in range(rows.nrows())]
-
-
-def _maximum(values: list[arb]) -> arb:
-    """A ball that contains the maximum."""
-    best = values[0]
-    for value in values[1:]:
-        best = best.max(value)
-    return best
-
-
-def _clip(x: fmpq, low: fmpq, high: fmpq | None) -> fmpq:
-    x = max(x, low)
-    return x if high is None else min(x, high)
-
-
-def _width(ball: arb) -> float:
-    size = float(abs(ball).mid())
-    return float(ball.rad()) / size if size > 0 else 0.0
-
-
-def _round_down(ball: arb) -> float:
-    """The largest double that is provably at most the ball's lower end (up to one ulp)."""
-    if not ball.is_finite():
-        return -math.inf
-    x = float(ball.lower())
-    while not arb(x) <= ball.lower():
-        x = math.nextafter(x, -math.inf)
-    return x
-
-
-def _round_up(ball: arb) -> float:
-    if not ball.is_finite():
-        return math.inf
-    x = float(ball.upper())
-    while not arb(x) >= ball.upper():
-        x = math.nextafter(x, math.inf)
-    return x
+    lower, upper, assumptions, bits = proven(solution, precision)
+    return Enclosure(lower, upper, assumptions, bits)

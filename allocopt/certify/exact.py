@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -36,33 +36,28 @@ class ExactProgram:
     upper: list[fmpq | None]
     targets: list[Row]
     radii: Row
-    tied_gaps: dict[int, fmpq] = field(default_factory=dict)
-    """Exact gaps of arms that were taken as optimal though they are not exactly so."""
-    notes: list[str] = field(default_factory=list)
-    """What was taken as zero besides."""
 
 
 def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgram:
-    """Redo the construction and the reduction of a program in rational arithmetic."""
+    """Redo the construction and the quotient of a program in rational arithmetic.
+
+    That the other coordinates depend on those of the quotient, and the other free arms on the pivots, is what `reduce` has
+    checked or assumed.
+    """
     bandit = program.origin.bandit
-    tied: dict[int, fmpq] = {}
     gaps: Row = []
     if bandit is not None:
-        gaps, tied = _exact_gaps(bandit)
+        gaps = _exact_gaps(bandit)
     elif program.kind == "horizon":
         gaps = [rational(g) for g in program.costs]
     features = _rows(program.features)
     targets = _exact_targets(program, features)
     costs, radii = _exact_costs(program, gaps)
     lower, upper = _exact_bounds(program, gaps)
-    free = program.free.tolist()
-    notes: list[str] = []
-    features, targets, kept = _divide_out(features, targets, free, quotient, notes)
-    _drop_negligible(program, features, targets, quotient, notes)
-    arms = [i for i in range(program.n_arms) if i not in set(free)]
-    features = [features[i] for i in arms]
-    playable = [upper[i] is None or upper[i] != 0 for i in arms]
-    features, targets = _drop_dependent(features, playable, targets, kept, quotient, notes)
+    free = set(program.free.tolist())
+    pivots = [features[i] for i in quotient.pivot_arms]
+    features, targets = (_quotient(rows, pivots, quotient) for rows in (features, targets))
+    arms = [i for i in range(program.n_arms) if i not in free]
     for i in arms:
         if upper[i] is None and costs[i] <= 0:
             raise InvalidProof(f"arm {i} has exact cost {costs[i]} but was not taken as optimal; nothing is proven")
@@ -70,9 +65,20 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
         if radius <= 0:
             raise InvalidProof(f"target {j} has exact radius {radius}; nothing is proven")
     return ExactProgram(
-        arms, features, [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
-        targets, radii, tied, notes,
+        arms, [features[i] for i in arms], [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
+        targets, radii,
     )  # fmt: skip
+
+
+def _quotient(rows: list[Row], pivots: list[Row], quotient: Quotient) -> list[Row]:
+    """x_K − x_P F_P^-1 F_K for every row, in the coordinates of the quotient."""
+    kept, columns = quotient.coordinates, quotient.pivot_columns
+    if not pivots or not kept or not rows:
+        return [[row[c] for c in kept] for row in rows]
+    block = fmpq_mat([[row[c] for c in columns] for row in pivots])
+    rule = block.solve(fmpq_mat([[row[c] for c in kept] for row in pivots]))
+    image = fmpq_mat([[row[c] for c in columns] for row in rows]) * rule
+    return [[row[c] - image[i, n] for n, c in enumerate(kept)] for i, row in enumerate(rows)]
 
 
 def _rows(matrix: Array) -> list[Row]:
@@ -83,25 +89,15 @@ def _dot(row: Sequence[fmpq], other: Sequence[fmpq]) -> fmpq:
     return sum((x * y for x, y in zip(row, other, strict=True)), fmpq(0))
 
 
-def _exact_gaps(bandit: LinearBandit) -> tuple[Row, dict[int, fmpq]]:
-    """Exact gaps, zero on the arms that were taken as optimal; and what those gaps really are."""
+def _exact_gaps(bandit: LinearBandit) -> Row:
+    """Exact gaps, zero on the arms that were taken as optimal (`LinearBandit.assumptions` says what these gaps really are)."""
     theta = [rational(x) for x in bandit.theta]
-    means = [_dot(row, theta) for row in _rows(bandit.arms)]
+    means = [_dot(row, theta) for row in _rows(bandit.arms_in_memory)]
     best = max(means)
     gaps = [best - mean for mean in means]
-    tied = {}
-    scale = np.abs(bandit.arms) @ np.abs(bandit.theta)
     for i in bandit.optimal_arms.tolist():
-        if gaps[i] != 0:
-            allowed = rational(bandit.tie_tolerance * 2.0 * (scale[i] + scale.max()))
-            if gaps[i] > allowed:
-                raise InvalidProof(
-                    f"arm {i} is taken as optimal, but its exact gap {float(gaps[i]):.6g} is more than a tie of the stated "
-                    f"tolerance {bandit.tie_tolerance:g}; nothing is proven"
-                )
-            tied[i] = gaps[i]
-            gaps[i] = fmpq(0)
-    return gaps, tied
+        gaps[i] = fmpq(0)
+    return gaps
 
 
 def _exact_targets(program: AllocationProgram, features: list[Row]) -> list[Row]:
@@ -147,85 +143,3 @@ def _exact_bounds(program: AllocationProgram, gaps: Row) -> tuple[Row, list[fmpq
     if kind == "general":
         return [rational(x) for x in program.lower], [None if np.isinf(x) else rational(x) for x in program.upper]
     return zero, infinite
-
-
-def _divide_out(
-    features: list[Row], targets: list[Row], free: list[int], quotient: Quotient, notes: list[str]
-) -> tuple[list[Row], list[Row], list[int]]:
-    """Everything modulo the free arms (Gauss's elimination), without the pivot columns; and the columns that are left."""
-    pivots: list[Row] = []
-    columns = list(quotient.pivot_columns)
-    for arm, column in zip(quotient.pivot_arms, columns, strict=True):
-        row = _clear(features[arm], pivots, columns)
-        if row[column] == 0:
-            raise InvalidProof(f"free arm {arm} is dependent on the others in exact arithmetic; nothing is proven")
-        pivots.append(row)
-    kept = [c for c in range(len(features[0])) if c not in columns]
-    cleared = [[_clear(row, pivots, columns)[c] for c in kept] for row in features] if pivots else features
-    if targets and pivots:
-        targets = [[_clear(row, pivots, columns)[c] for c in kept] for row in targets]
-    residual = max((abs(x) for i in free for x in cleared[i]), default=fmpq(0))
-    if residual != 0:
-        notes.append(f"free arms depend on each other up to {float(residual):.3g}, taken as 0")
-    return cleared, targets, kept
-
-
-def _drop_negligible(
-    program: AllocationProgram, features: list[Row], targets: list[Row], quotient: Quotient, notes: list[str]
-) -> None:
-    """Rows that are combinations of free arms up to the rounding of their entries are taken as exactly that."""
-    worst = 0.0
-    for rows, original, which in (
-        (features, program.features, quotient.negligible_arms),
-        (targets, program.targets, quotient.negligible_targets),
-    ):
-        for i in which:
-            size = max((abs(x) for x in rows[i]), default=fmpq(0))
-            if size != 0:
-                worst = max(worst, float(size / rational(np.abs(original[i]).max())))
-                rows[i] = [fmpq(0)] * len(rows[i])
-    if worst:
-        notes.append(
-            f"arms or targets are combinations of free arms up to {worst:.3g} (relative), taken as exactly that"
-        )
-
-
-def _clear(row: Row, pivots: list[Row], columns: list[int]) -> Row:
-    for pivot, column in zip(pivots, columns, strict=False):
-        factor = row[column] / pivot[column]
-        if factor != 0:
-            row = [x - factor * y for x, y in zip(row, pivot, strict=True)]
-    return row
-
-
-def _drop_dependent(
-    features: list[Row],
-    playable: list[bool],
-    targets: list[Row],
-    kept: list[int],
-    quotient: Quotient,
-    notes: list[str],
-) -> tuple[list[Row], list[Row]]:
-    """Keep the coordinates that span; the others must be the same linear function of them on every row."""
-    inside = [n for n, c in enumerate(kept) if c in quotient.coordinates]
-    outside = [n for n, c in enumerate(kept) if c not in quotient.coordinates]
-    if outside and inside:
-        useful = [row for row, may in zip(features, playable, strict=True) if may]
-        rows = [row for row in useful + targets if any(x != 0 for x in row)]
-        floats = np.array([[float(x) for x in row] for row in rows])
-        floats /= np.abs(floats).max(axis=1, keepdims=True)
-        from scipy.linalg import qr
-
-        basis = qr(floats[:, inside].T, mode="r", pivoting=True)[1][: len(inside)]
-        block = fmpq_mat([[rows[i][n] for n in inside] for i in basis])
-        rule = block.solve(fmpq_mat([[rows[i][n] for n in outside] for i in basis]))
-        worst = 0.0
-        for row in rows:
-            expected = fmpq_mat([[row[n] for n in inside]]) * rule
-            for n, x in enumerate(outside):
-                error = abs(row[x] - expected[0, n])
-                if error != 0:
-                    worst = max(worst, float(error) / float(max(abs(v) for v in row)))
-        if worst:
-            notes.append(f"the arms span {len(inside)} dimensions up to {worst:.3g} (relative), taken as 0")
-    return [[row[n] for n in inside] for row in features], [[row[n] for n in inside] for row in targets]

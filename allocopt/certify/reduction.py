@@ -1,8 +1,8 @@
 """Program → canonical form → back: the quotient by the free arms, the span, the bounds and the scaling by costs.
 
 Nothing is capped or regularised: a free arm (cost 0, no upper bound) is known exactly, so its direction is divided
-out. The quotient is Gauss's elimination with the free arms as pivot rows; the pivot columns are then dropped. The
-norm does not depend on the basis of the quotient, and elimination is what an exact proof can repeat in rationals.
+out. Columns are first brought to one size by powers of two, so that no decision depends on their units. Which rows and
+columns span is proposed in floating point and then checked exactly (`span`); what holds up to rounding only is an assumption.
 """
 
 from __future__ import annotations
@@ -11,38 +11,36 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg as sla
 
-from allocopt import precise
+from allocopt.certify.assumptions import ROUNDING_LEVEL, Assumption
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.errors import Infeasible
+from allocopt.certify.feasibility import proven_infeasible
+from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR, UNIT
+from allocopt.certify.span import Span, column_units, free_span, largest_share, span_of
+from allocopt.errors import Infeasible, SolverFailed
 from allocopt.program import AllocationProgram
-from allocopt.scaling import equilibrated
-from allocopt.tolerances import CANCELLATION, EPS, RANK, ZERO_ROW
 from allocopt.validation import Array, IntArray
 
-__all__ = ["Quotient", "Reduction", "certainty", "reduce", "spanning_coordinates"]
+__all__ = ["Quotient", "Reduction", "bound_error", "data_error", "reduce"]
 
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """R^d / span(free arms), then the coordinates that the arms really use."""
+    """R^d / span(free arms), then the coordinates that the arms really use: the witness that proof files store."""
 
     pivot_arms: tuple[int, ...]
     """Free arms that span all free arms."""
     pivot_columns: tuple[int, ...]
     """The coordinate that each of them eliminates."""
+    basis_arms: tuple[int, ...]
+    """Arms that span all arms together with the pivots."""
     coordinates: tuple[int, ...]
     """The coordinates kept: the others are linear functions of these on the span of the arms."""
-    negligible_arms: tuple[int, ...] = ()
-    """Arms that are combinations of free arms up to rounding: taken as exactly that."""
-    negligible_targets: tuple[int, ...] = ()
-    """Targets likewise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A canonical problem and where its rows come from in the program."""
+    """A canonical problem, where its rows come from in the program, and what was taken for granted on the way."""
 
     program: AllocationProgram
     quotient: Quotient
@@ -53,6 +51,9 @@ class Reduction:
     """The program's target behind each canonical target."""
     fixed: Array
     """α of every arm before the variables are added: lower bounds, costless arms at their upper bound, inf if free."""
+    most: Array
+    """What α can be at most."""
+    assumptions: tuple[Assumption, ...]
 
     @cached_property
     def fixed_norms(self) -> Array:
@@ -63,14 +64,15 @@ class Reduction:
         """A canonical α in the program's own units, one entry per arm."""
         full = self.fixed.copy()
         full[self.variables] += alpha / self.program.costs[self.variables]
-        bounded = np.isfinite(self.program.upper)
-        full[bounded] = np.minimum(full[bounded], self.program.upper[bounded])
+        bounded = np.isfinite(self.most)
+        full[bounded] = np.minimum(full[bounded], self.most[bounded])
         return full
 
     def canonical_allocation(self, allocation: Array) -> Array:
         """The way back of `allocation`."""
-        extra = allocation[self.variables] - self.fixed[self.variables]
-        result: Array = np.maximum(extra, 0.0) * self.program.costs[self.variables]
+        with np.errstate(over="ignore"):
+            extra = allocation[self.variables] - self.fixed[self.variables]
+            result: Array = np.maximum(extra, 0.0) * self.program.costs[self.variables]
         return result
 
     def multipliers(self, canonical: Array) -> Array:
@@ -87,145 +89,75 @@ class Reduction:
         return result
 
 
-def spanning_coordinates(rows: Array, certainty: Array | None = None) -> tuple[int, ...]:
-    """Coordinates that determine all others on the span of ``rows``; as many as the rank.
-
-    Rows and columns are equilibrated (by powers of two), so a tiny arm or a coordinate in other units counts in full, unless
-    its ``certainty`` says that it may be rounding. A sample of rows is looked at first: if it spans everything, the others
-    cannot change the answer.
-    """
-    k, d = rows.shape
-    weights = np.ones(k) if certainty is None else certainty
-    size = 8 * d + 32
-    if k > 4 * size:
-        sample = np.linspace(0, k - 1, size).astype(np.int64)
-        found = _spanning_coordinates(rows[sample], weights[sample])
-        if len(found) == d:
-            return found
-    return _spanning_coordinates(rows, weights)
+def data_error(program: AllocationProgram) -> float:
+    """Relative error of costs and of the roots of radii, as the program has them in doubles."""
+    return (GAP_ERROR if program.origin.bandit is not None else 0.0) + 8.0 * UNIT
 
 
-def certainty(rows: Array, quotient: Array) -> Array:
-    """How much a row in the quotient says about rank: less the more of it cancelled, since arms carry rounding themselves."""
-    noise = EPS * np.abs(rows).max(axis=1) / np.maximum(np.abs(quotient).max(axis=1, initial=0.0), 1e-300)
-    result: Array = np.minimum(1.0, RANK / np.maximum(64.0 * noise, 1e-300))
-    return result
-
-
-def _spanning_coordinates(rows: Array, weights: Array) -> tuple[int, ...]:
-    balanced = equilibrated(rows)[0] * weights[:, None]
-    if len(balanced) > 4 * balanced.shape[1]:
-        balanced = np.asarray(np.linalg.qr(balanced, mode="r"))
-    if not balanced.any():
-        return ()
-    factor, order = sla.qr(balanced, mode="r", pivoting=True, check_finite=False)[-2:]
-    diagonal = np.abs(np.diag(factor))
-    rank = int((diagonal > RANK * diagonal[0]).sum())
-    return tuple(sorted(int(c) for c in order[:rank]))
-
-
-def _power_of_two(values: Array) -> Array:
-    result: Array = np.ldexp(1.0, np.frexp(np.where(values > 0, values, 1.0))[1])
-    return result
-
-
-def free_pivots(free_rows: Array) -> tuple[list[int], list[int]]:
-    """Rows of ``free_rows`` that span them all, with a pivot column each (complete pivoting on equilibrated rows)."""
-    work = free_rows / np.maximum(np.abs(free_rows).max(axis=1, keepdims=True), 1e-300)
-    rows: list[int] = []
-    columns: list[int] = []
-    for _ in range(min(work.shape)):
-        i, j = np.unravel_index(int(np.argmax(np.abs(work))), work.shape)
-        if abs(work[i, j]) <= RANK:
-            break
-        rows.append(int(i))
-        columns.append(int(j))
-        work = work - np.outer(work[:, j] / work[i, j], work[i])
-        work[:, j] = 0.0
-        work[i] = 0.0
-    return rows, columns
-
-
-def divide_out(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array:
-    """Rows modulo the pivot rows, in the other coordinates; rows that are multiples of pivots become exactly zero."""
-    if not len(rows) or not pivot_columns:
-        return rows
-    keep = np.setdiff1d(np.arange(rows.shape[1]), pivot_columns)
-    if not len(keep):  # the free arms span everything
-        return np.zeros((len(rows), 0))
-    block = pivot_rows[:, pivot_columns]
-    factors = np.linalg.solve(block.T, rows[:, pivot_columns].T).T
-    terms = np.abs(factors) @ np.abs(pivot_rows[:, keep])
-    quotient = rows[:, keep] - factors @ pivot_rows[:, keep]
-    # Where an entry is much smaller than what it is the difference of, its digits are gone: subtract again, precisely.
-    cancelled = np.abs(quotient) < CANCELLATION * terms
-    if len(pivot_columns) == 1:
-        i, j = np.nonzero(cancelled)
-        column = pivot_columns[0]
-        quotient[i, j] = precise.subtract_multiple(
-            rows[i, keep[j]], rows[i, column], float(pivot_rows[0, column]), pivot_rows[0, keep[j]]
-        )
-    else:
-        again = np.flatnonzero(cancelled.any(axis=1))
-        quotient[again] = precise.eliminate(rows[again], pivot_rows, pivot_columns)[:, keep]
-    noise = np.abs(quotient).max(axis=1, initial=0.0) <= ZERO_ROW * np.abs(rows).max(axis=1)
-    quotient[noise] = 0.0
-    return quotient
+def bound_error(program: AllocationProgram) -> float:
+    """Relative error of the bounds l and u of a program: 0 where they are the user's own numbers."""
+    return {"optimism": 4.0 * GAP_ERROR, "remaining": 4.0 * UNIT}.get(program.kind, 0.0)
 
 
 def reduce(program: AllocationProgram) -> Reduction:
-    """The canonical problem of a program. Raises `Infeasible` when some target can never be met."""
-    free = program.free
-    pivots, pivot_columns = free_pivots(program.features[free]) if len(free) else ([], [])
-    pivot_arms = free[pivots]
-    pivot_rows = program.features[pivot_arms]
+    """The canonical problem of a program. Raises `Infeasible` when it is proven that some target can never be met."""
+    units = column_units(program.features, program.targets)
+    rows = program.features * units
     shared = program.target_arms is not None and program.kind != "best_arm"
-    features = divide_out(program.features, pivot_rows, pivot_columns)
-    targets = features[program.target_arms] if shared else divide_out(program.targets, pivot_rows, pivot_columns)
-    kept_columns = np.setdiff1d(np.arange(program.dim), pivot_columns)
+    goals = rows[program.target_arms] if shared else program.targets * units
+    free = program.free
+    known_exactly = free_span(rows, free)
+    features, terms = known_exactly.modulo.with_terms(rows)
+    targets = features[program.target_arms] if shared else known_exactly.modulo(goals)
 
     nonzero = features.any(axis=1)
-    bounded = np.isfinite(program.upper)
-    costless = (program.costs == 0) & bounded
-    fixed = np.where(costless, program.upper, program.lower)
+    doubt = bound_error(program)
+    least, most = program.lower * (1.0 + doubt), program.upper * (1.0 - doubt)
+    costless = (program.costs == 0) & np.isfinite(most)
+    fixed = np.where(costless, most, least)
     fixed[free] = np.inf
     known = np.flatnonzero((fixed > 0) & np.isfinite(fixed) & nonzero)
-    variables = np.flatnonzero((program.costs > 0) & (program.upper > program.lower) & nonzero)
+    variables = np.flatnonzero((program.costs > 0) & (most > least) & nonzero)
     asked = np.flatnonzero(targets.any(axis=1))
 
     informative = np.union1d(known, variables) if len(known) else variables
-    local: tuple[int, ...] = ()
-    if len(informative):
-        rows = features[informative]
-        local = spanning_coordinates(rows, certainty(program.features[informative], rows))
-    _check_span(program, features[informative], targets[asked], asked, local)
-    coordinates = np.array(local, dtype=np.int64)
+    seen = features[informative]
+    cleaned = np.where(known_exactly.modulo.noise(seen, terms[informative]), 0.0, seen)
+    span = span_of(rows, informative, known_exactly, cleaned)
+    dependence = _check_targets(program, rows[informative], goals, asked, span)
+    coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     unit = np.sqrt(program.costs[variables])
     a = features[np.ix_(variables, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
     base = features[np.ix_(known, coordinates)] * np.sqrt(fixed[known])[:, None]
-    scale = 1.0 / _power_of_two(np.abs(np.concatenate([a, base])).max(axis=0, initial=0.0))
-    if len(base) > len(coordinates):
-        base = np.linalg.qr(base * scale, mode="r") / scale
-    upper = (program.upper - program.lower)[variables] * program.costs[variables]
+    scale = column_units(a, base)
+    upper = (most - least)[variables] * program.costs[variables]
     canonical = Canonical(
         np.ascontiguousarray(a * scale),
         np.ascontiguousarray(b * scale),
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
-        float(program.costs @ program.lower),
+        float(program.costs @ least),
         _ratios(program, variables, asked) if shared else None,
+        ENTRY_ERROR + data_error(program),
+        bound_error(program) + data_error(program),
     )
     quotient = Quotient(
-        tuple(int(i) for i in pivot_arms),
-        tuple(pivot_columns),
-        tuple(int(c) for c in kept_columns[coordinates]),
-        tuple(np.flatnonzero(~nonzero).tolist()),
-        tuple(np.flatnonzero(~targets.any(axis=1)).tolist()),
+        tuple(int(i) for i in known_exactly.rows),
+        known_exactly.columns,
+        tuple(int(i) for i in span.rows),
+        span.columns,
     )
-    reduction = Reduction(program, quotient, canonical, variables, asked, fixed)
-    if len(asked):
-        _check_feasible(reduction)
+    assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
+    reduction = Reduction(program, quotient, canonical, variables, asked, fixed, most, assumptions)
+    if len(asked) and canonical.upper is not None:
+        hopeless = proven_infeasible(program, rows, goals, asked)
+        if hopeless is not None:
+            j, norm = hopeless
+            raise Infeasible(
+                f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is at "
+                f"least {norm:.6g}, above the radius {program.radii[j]:.6g}"
+            )
     return reduction
 
 
@@ -238,29 +170,35 @@ def _ratios(program: AllocationProgram, variables: IntArray, asked: IntArray) ->
     return ratios
 
 
-def _check_span(
-    program: AllocationProgram, rows: Array, targets: Array, asked: IntArray, local: tuple[int, ...]
-) -> None:
-    """Every target must lie in the span of the features that may be played."""
-    if len(local) == targets.shape[1] or not len(targets):
-        return
-    dropped = np.setdiff1d(np.arange(targets.shape[1]), local)
-    scale = np.abs(targets).max(axis=1)
-    if len(local):
-        normal = rows / np.abs(rows).max(axis=1, keepdims=True)
-        rule = np.linalg.lstsq(normal[:, local], normal[:, dropped], rcond=None)[0]
-        residual = targets[:, dropped] - targets[:, local] @ rule
-        size = scale + np.abs(targets[:, local]) @ np.abs(rule).max(axis=1, initial=0.0)
-    else:
-        residual, size = targets[:, dropped], scale
-    # what is left of a target that cancelled is known to the rounding of what it was before
-    noise = 64.0 * EPS * np.abs(program.targets[asked]).max(axis=1)
-    outside = np.flatnonzero(np.abs(residual).max(axis=1) > 1e3 * RANK * size + noise)
-    if len(outside):
-        j = int(asked[outside[0]])
-        raise Infeasible(
-            f"{_target_name(program, j)} is not in the span of the arms that may be played, so it can never be estimated"
+def _check_targets(
+    program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span
+) -> tuple[Assumption, ...]:
+    """Every target must lie in the span of the arms that may be played: exactly, or up to rounding, which is an assumption."""
+    if program.kind == "best_arm" or not len(span.modulo.columns) or not len(asked):
+        return ()  # differences of arms, whose own span was checked without rounding them
+    share = span.modulo.shares(goals[asked])
+    if not share.any():
+        return ()
+    size, where = largest_share(span.modulo, goals[asked])
+    j = int(asked[where])
+    if size <= ROUNDING_LEVEL:
+        owner = j if program.target_arms is None else int(program.target_arms[j])
+        text = (
+            f"{_target_name(program, j)} and others lie in the span of the arms only up to {float(size):.3g}, relative to the "
+            "terms of the combination; they are taken as lying in it"
         )
+        return (Assumption("dependence", (owner,), size, text),)
+    rests = span.modulo(playable)
+    column = int(np.argmax(share.max(axis=0)))
+    if rests[:, column].any():
+        raise SolverFailed(
+            f"{_target_name(program, j)} is outside the span of the arms that may be played, but these arms are dependent "
+            "up to rounding only: whether it can ever be estimated cannot be decided"
+        )
+    j = int(asked[int(np.argmax(share[:, column]))])
+    raise Infeasible(
+        f"{_target_name(program, j)} is not in the span of the arms that may be played, so it can never be estimated"
+    )
 
 
 def _target_name(program: AllocationProgram, target: int) -> str:
@@ -270,53 +208,15 @@ def _target_name(program: AllocationProgram, target: int) -> str:
 
 
 def _squared_norms(rows: Array, targets: Array) -> Array:
-    """||t||² in the inverse of rowsᵀrows; inf for targets outside the span of the rows."""
+    """||t||² in the inverse of rowsᵀrows, in floating point; inf where the rows do not span, so that nothing is met."""
     if not targets.shape[1]:
         return np.zeros(len(targets))
+    nothing = np.where(targets.any(axis=1), np.inf, 0.0)
     if not len(rows):
-        return np.where(targets.any(axis=1), np.inf, 0.0)
+        return nothing
     basis = whitener(Canonical(rows, targets, rows[:0]), np.ones(len(rows)))
-    if basis is not None:
-        images = targets @ basis
-        g: Array = np.einsum("ij,ij->i", images, images)
-        return g
-    values, axes = np.linalg.svd(rows, full_matrices=False)[1:]
-    rank = int((values > RANK * values.max(initial=0.0)).sum())
-    images = targets @ axes[:rank].T / values[:rank]
-    g = np.einsum("ij,ij->i", images, images)
-    rest = targets - (targets @ axes[:rank].T) @ axes[:rank]
-    g[np.abs(rest).max(axis=1) > 1e-9 * np.abs(targets).max(axis=1)] = np.inf
+    if basis is None:
+        return nothing
+    images = targets @ basis
+    g: Array = np.einsum("ij,ij->i", images, images)
     return g
-
-
-def _check_feasible(reduction: Reduction) -> None:
-    """With every α at its upper bound, each constraint must hold; else no allocation will do."""
-    problem = reduction.canonical
-    if problem.upper is None:
-        if not len(problem.base):
-            return  # the coordinates were chosen such that the features span them
-        unbounded = np.ones(len(problem.features), dtype=bool)
-        most = np.zeros(0)
-    else:
-        unbounded = ~np.isfinite(problem.upper)
-        most = problem.upper[~unbounded]
-    full = problem.features[~unbounded] * np.sqrt(most)[:, None]
-    rows = np.concatenate([problem.base, full])
-    targets = problem.targets
-    if unbounded.any():  # arbitrarily much of these: their directions can be known exactly
-        directions = problem.features[unbounded]
-        directions = directions / np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
-        _, values, axes = np.linalg.svd(directions, full_matrices=True)
-        rank = int((values > RANK * values[0]).sum())
-        if rank == problem.rank:
-            return
-        rows, targets = rows @ axes[rank:].T, targets @ axes[rank:].T
-    g = _squared_norms(rows, targets)
-    worst = int(np.argmax(g))
-    if g[worst] > 1.0 + 1e-12:
-        j = int(reduction.targets[worst])
-        radius = reduction.program.radii[j]
-        raise Infeasible(
-            f"{_target_name(reduction.program, j)} cannot be met: even with every arm at its upper bound its squared norm "
-            f"is {g[worst] * radius:.6g}, above the radius {radius:.6g}"
-        )

@@ -1,0 +1,91 @@
+"""Whether bounds on the allocation leave any room: only what is proven is called infeasible.
+
+With every α at its upper bound a target t needs ||t||² <= ρ, where arms without a bound count as known exactly. The proof that
+this fails is one direction y that annihilates those arms, with 2⟨t, y⟩ − Σ u_i ⟨f_i, y⟩² > ρ: then the dual is unbounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from allocopt.certify.modulo import rational_rows
+from allocopt.certify.span import column_units, free_span
+from allocopt.errors import SolverFailed
+from allocopt.program import AllocationProgram
+from allocopt.validation import Array, IntArray
+
+__all__ = ["proven_infeasible"]
+
+_SUSPECT = 1.0 - 1e-6  # squared norm over radius, in floating point, from which a proof is tried
+_MOST_TRIED = 4  # targets, the worst first
+
+
+def proven_infeasible(
+    program: AllocationProgram, rows: Array, goals: Array, asked: IntArray
+) -> tuple[int, float] | None:
+    """A target that no allocation within the bounds can meet, and a lower bound on its squared norm; None if none is proven.
+
+    ``rows`` and ``goals`` are features and targets with columns in `column_units`.
+    """
+    bounded = np.isfinite(program.upper)
+    try:
+        known = free_span(rows, np.flatnonzero(~bounded))
+    except SolverFailed:
+        return None
+    if known.assumptions:
+        return None
+    used = np.flatnonzero(bounded & (program.upper > 0))
+    features, targets = known.modulo(rows[used]), known.modulo(goals[asked])
+    if not features.shape[1] or not targets.any():
+        return None
+    weights = program.upper[used]
+    scale = column_units(features, targets)
+    root = features * scale * np.sqrt(weights)[:, None]
+    with np.errstate(all="ignore"):
+        values, axes = np.linalg.svd(root, full_matrices=True)[1:]
+        full = np.zeros(root.shape[1])
+        full[: len(values)] = values
+        full = np.maximum(full, 1e-14 * max(float(full.max(initial=0.0)), 1e-300))
+        images = (targets * scale) @ axes.T / full
+        norms = np.einsum("ij,ij->i", images, images) / program.radii[asked]
+        directions = (images / full) @ axes * scale
+    order = np.argsort(-np.nan_to_num(norms, nan=np.inf))[:_MOST_TRIED]
+    for place in order.tolist():
+        if not norms[place] >= _SUSPECT:
+            break
+        y = directions[place]
+        if np.isfinite(y).all() and _proves(program, known, rows, goals, used, int(asked[place]), y):
+            return int(asked[place]), float(norms[place] * program.radii[asked[place]])
+    return None
+
+
+def _proves(
+    program: AllocationProgram, known: object, rows: Array, goals: Array, used: IntArray, target: int, y: Array
+) -> bool:
+    """The inequality in rationals: exact rows of the quotient, exact bounds (enlarged where they were rounded)."""
+    from flint import fmpq
+
+    from allocopt.certify.reduction import bound_error
+
+    modulo = known.modulo  # type: ignore[attr-defined]
+    width = len(modulo.columns)
+    direction = rational_rows(y[None])[0]
+
+    def product(row: Array) -> fmpq:
+        exact = [
+            modulo.exact_entry(row, c) if modulo.n else rational_rows(row[None, [modulo.columns[c]]])[0][0]
+            for c in range(width)
+        ]
+        return sum((x * z for x, z in zip(exact, direction, strict=True)), fmpq(0))
+
+    slack = 1 + rational_rows(np.array([[4.0 * bound_error(program)]]))[0][0]
+    spent = fmpq(0)
+    for i in used.tolist():
+        along = product(rows[i])
+        spent += rational_rows(program.upper[[i]][None])[0][0] * slack * along * along
+    radius = rational_rows(program.radii[[target]][None])[0][0] * slack * slack
+    gained = product(goals[target])
+    # the best multiple of y: s with 2 s gained − s² spent largest
+    if spent == 0:
+        return bool(gained != 0)
+    return bool(gained * gained > radius * spent)

@@ -1,0 +1,52 @@
+"""Quotients for compiled solves: arms in units, modulo those of gap 0, or a code that sends the caller to `allocopt.solve`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from allocopt.certify.span import column_units, free_span
+from allocopt.errors import SolverFailed
+from allocopt.tolerances import LARGEST, SMALLEST
+from allocopt.validation import Array
+
+__all__ = ["in_units", "quotient_rows"]
+
+
+def in_units(sets: Array) -> Array:
+    """Sets of arms, shape (n, k, d), with columns in `column_units`; nan all over where a set is out of the promised range."""
+    size = np.abs(sets)
+    top = size.max(axis=1, keepdims=True, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        units = np.ldexp(1.0, -np.frexp(np.where((top > 0) & np.isfinite(top), top, 0.5))[1])
+        whole = top.max(axis=(1, 2))
+        least = np.where(size > 0, size, 1.0).min(axis=(1, 2), initial=1.0)
+        fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST)
+        result: Array = np.ascontiguousarray(sets * units)
+    result[~fine] = np.nan
+    return result
+
+
+def quotient_rows(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
+    """Arms in units modulo those of gap 0, into the first r columns of ``rows``; r, or minus a code of ``kernel.REASONS``."""
+    rank = int(kernel.quotient(arms, gaps, rows))
+    return rank if rank != -kernel.SEVERAL else _several(kernel, arms, gaps, rows)
+
+
+def _several(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
+    try:
+        known = free_span(arms, np.flatnonzero(gaps == 0.0))
+    except SolverFailed:
+        return -int(kernel.UNUSUAL)
+    if known.assumptions:
+        return -int(kernel.UNUSUAL)
+    quotient, terms = known.modulo.with_terms(arms)
+    quotient[gaps == 0.0] = 0.0
+    if not quotient.any():
+        return -int(kernel.NOTHING)
+    if not quotient.any(axis=0).all() or known.modulo.noise(quotient, terms).any():
+        return -int(kernel.UNUSUAL)
+    rank = int(quotient.shape[1])
+    rows[:, :rank] = quotient * column_units(quotient)
+    return rank
