@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from allocopt.allocator import ordinary_solution
+from allocopt.assuming import assuming
 from allocopt.bandit import arm_matrix
 from allocopt.errors import AllocoptError
 from allocopt.pricing import SurveyReport
 from allocopt.processes import WorkerDied, finished, may_start_processes
 from allocopt.solution import Status
+from allocopt.standing import why_not
 from allocopt.threads import single_threaded
 from allocopt.validation import Array
 
@@ -97,7 +99,8 @@ class Rows:
         except AllocoptError as error:
             nothing = np.full(self.gaps.shape[1], np.nan)
             return Row(name, np.nan, np.nan, Status.FAILED, nothing, nothing, str(error))
-        reason = None if s.status is Status.CERTIFIED else str(s.stats["reason"])
+        # a conditional row says what it assumes where others say why they are not certified
+        reason = None if s.status is Status.CERTIFIED else why_not(s) or assuming(s.assumptions)
         return Row(name, s.lower, s.upper, s.status, s.allocation, s.multipliers, reason)
 
 

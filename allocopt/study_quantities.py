@@ -13,6 +13,7 @@ import numpy as np
 
 from allocopt import programs
 from allocopt.allocator import MOST_ARMS
+from allocopt.assuming import sentences
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.batch import solve_many
 from allocopt.certify.reduction import spanning_coordinates
@@ -21,6 +22,7 @@ from allocopt.files import Instance
 from allocopt.program import AllocationProgram, horizon_at_level
 from allocopt.solution import Solution, Status
 from allocopt.solve import solve
+from allocopt.standing import usable, why_not
 from allocopt.study_source import reason_of
 from allocopt.threads import single_threaded
 from allocopt.tolerances import DATA, SUPPORT
@@ -46,10 +48,13 @@ QUANTITIES: Mapping[str, str] = {
     "support-size": "how many suboptimal arms the optimal allocation plays",
 }
 
+_CERTAINTY = (Status.CERTIFIED.name, Status.CONDITIONAL.name, Status.INACCURATE.name)
+"""What a number with bounds can be, the most certain first."""
+
 WITH_WIDTH = ("optimism", "price")
 
 _SECOND = "active-set"
-"""The method that "auto" resorts to where its first choice is not certified: it takes other steps, so it fails elsewhere."""
+"""The method that "auto" resorts to where its first choice does not get there: it takes other steps, so it fails elsewhere."""
 
 
 class Answer(NamedTuple):
@@ -60,6 +65,8 @@ class Answer(NamedTuple):
     upper: float | None = None
     status: str = Status.FAILED.name
     reason: str | None = None
+    assumptions: str | None = None
+    """What the bounds take for granted, in words; None where that is nothing."""
 
     @classmethod
     def rounded(cls, value: float, tol: float) -> Answer:
@@ -203,15 +210,17 @@ class _Constant(NamedTuple):
     allocation: Array
 
 
-def _constant(lower: float, upper: float, status: Status, reason: str | None, allocation: Array) -> _Constant:
+def _constant(
+    lower: float, upper: float, status: Status, reason: str | None, allocation: Array, assumptions: str | None = None
+) -> _Constant:
     if status is Status.FAILED:
         return _Constant(Answer(reason=reason), allocation)
-    return _Constant(Answer(upper, lower, upper, status.name, reason), allocation)
+    return _Constant(Answer(upper, lower, upper, status.name, reason, assumptions), allocation)
 
 
 def _of_solution(solution: Solution) -> _Constant:
-    reason = None if solution.status is Status.CERTIFIED else str(solution.stats["reason"])
-    return _constant(solution.lower, solution.upper, solution.status, reason, solution.allocation)
+    assumed = "; ".join(sentences(solution.assumptions)) or None
+    return _constant(solution.lower, solution.upper, solution.status, why_not(solution), solution.allocation, assumed)
 
 
 def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Constant | str]:
@@ -237,6 +246,7 @@ def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Consta
                 found[i] = one
         for i in members:
             constant = found[i]
+            # alone also where it is conditional: a batch does not say what its rows assume
             if not isinstance(constant, str) and constant.answer.status != Status.CERTIFIED.name:
                 found[i] = _attempt(_alone, made[i], asked)
     return found
@@ -253,7 +263,7 @@ def _alone(instance: _Made, asked: Asked) -> _Constant:
 def _solution(program: AllocationProgram, asked: Asked) -> Solution:
     """By the method that was asked for. "auto" tries a second one where the first did not get there: bounds are bounds."""
     first = solve(program, asked.method, asked.tol)
-    if asked.method != "auto" or first.status is Status.CERTIFIED or first.method == _SECOND:
+    if asked.method != "auto" or usable(first.status) or first.method == _SECOND:
         return first
     try:
         second = solve(program, _SECOND, asked.tol)
@@ -324,7 +334,7 @@ def _solved(program: AllocationProgram, asked: Asked) -> Answer:
 
 
 def _quotient(name: str, above: Answer, below: Answer) -> Answer:
-    """A quotient of certified intervals, rounded outwards; as certain as the less certain of the two."""
+    """A quotient of certified intervals, rounded outwards; as certain as the less certain of the two, assuming what both do."""
     for part, answer in ((name, above), ("c", below)):
         if answer.value is None:
             return Answer(reason=f"no {part}: {answer.reason}")
@@ -335,5 +345,6 @@ def _quotient(name: str, above: Answer, below: Answer) -> Answer:
     lower = max(0.0, math.nextafter(above.lower / below.upper, -math.inf))
     upper = math.nextafter(above.upper / below.lower, math.inf) if below.lower > 0 else math.inf
     value = above.value / below.value
-    worse = above if above.status != Status.CERTIFIED.name else below
-    return Answer(value, lower, upper, worse.status, worse.reason)
+    worse = max(above, below, key=lambda part: _CERTAINTY.index(part.status))
+    said = dict.fromkeys(part.assumptions for part in (above, below) if part.assumptions is not None)
+    return Answer(value, lower, upper, worse.status, worse.reason, "; ".join(said) or None)
