@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -52,6 +53,8 @@ _CERTAINTY = (Status.CERTIFIED.name, Status.CONDITIONAL.name, Status.INACCURATE.
 """What a number with bounds can be, the most certain first."""
 
 WITH_WIDTH = ("optimism", "price")
+
+_MOST_TIES = 5  # that are named
 
 _SECOND = "active-set"
 """The method that "auto" resorts to where its first choice does not get there: it takes other steps, so it fails elsewhere."""
@@ -103,10 +106,36 @@ class _Made:
             raise InvalidInstance(f"every one of the {len(self.gaps)} arms is optimal: there is no positive gap")
         return positive
 
+    def of_the_tie(self, answer: Answer) -> Answer:
+        """A quantity that would be another if the arms taken as optimal were not tied; conditional where they are not quite."""
+        ties = [] if self.bandit is None else list(_exact_ties(self.bandit))
+        if not ties:
+            return answer
+        status = Status.CONDITIONAL.name if answer.status == Status.CERTIFIED.name else answer.status
+        return answer._replace(status=status, assumptions="; ".join(ties))
+
     def with_theta(self, quantity: str) -> LinearBandit:
         if self.bandit is None:
             raise InvalidInstance(f"{quantity} needs theta, but the instance has gaps only")
         return self.bandit
+
+
+def _exact_ties(bandit: LinearBandit) -> Iterator[str]:
+    """The arms that are taken as optimal although, for the doubles as they are, one of the others is better."""
+    optimal = bandit.optimal_arms.tolist()
+    if len(optimal) == 1:
+        return
+    theta = [Fraction(x) for x in bandit.theta.tolist()]
+    rows = [tuple(row) for row in bandit.arms[optimal].tolist()]
+    means = {
+        row: sum((Fraction(x) * t for x, t in zip(row, theta, strict=True)), Fraction(0)) for row in dict.fromkeys(rows)
+    }
+    best = max(means.values())
+    gaps = [(arm, best - means[row]) for arm, row in zip(optimal, rows, strict=True) if means[row] != best]
+    for arm, gap in gaps[:_MOST_TIES]:
+        yield f"arm {arm} is taken as optimal; its exact gap is {float(gap):.3g}"
+    if len(gaps) > _MOST_TIES:
+        yield f"and {len(gaps) - _MOST_TIES} more"
 
 
 def answers(
@@ -305,7 +334,7 @@ def _compute(
     if quantity == "c":
         return Answer(reason=constant) if isinstance(constant, str) else constant.answer
     if quantity == "ucb":
-        return Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol)
+        return made.of_the_tie(Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol))
     if quantity == "ratio":
         return _quotient("ucb", answer("ucb"), answer("c"))
     if quantity == "price":
@@ -315,9 +344,10 @@ def _compute(
     if quantity == "optimism":
         assert made.width is not None
         return _solved(programs.optimism(made.with_theta(quantity), made.width), asked)
-    if quantity in ("gap-min", "gap-max"):
-        gaps = made.suboptimal
-        return Answer.rounded(float(gaps.min() if quantity == "gap-min" else gaps.max()), asked.tol)
+    if quantity == "gap-min":
+        return made.of_the_tie(Answer.rounded(float(made.suboptimal.min()), asked.tol))
+    if quantity == "gap-max":
+        return Answer.rounded(float(made.suboptimal.max()), asked.tol)
     if quantity == "rank":
         rank = made.bandit.rank if made.bandit is not None else len(spanning_coordinates(made.arms))
         return Answer(float(rank), status=COUNTED)

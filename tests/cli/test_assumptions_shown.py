@@ -130,12 +130,15 @@ def test_the_proof_is_made_unless_refused(file, command, refusal):
     assert json.loads(invoke(command, file, "--json", refusal).output).get("proven") is None
 
 
-def test_large_sets_are_proven_too(tmp_path):
-    """Enough arms to be solved block by block (the proof of one coordinate is quick however it is made)."""
+def test_large_sets_are_proven_too(tmp_path, monkeypatch):
+    """What counts as large is made small here: 2500 arms are solved block by block."""
+    monkeypatch.setattr("allocopt.arms.LARGE", 100)
+    monkeypatch.setattr("allocopt.arms._MANY", 100)
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((2500, 2))
     np.savez(tmp_path / "many.npz", arms=arms, theta=[1.0, 0.5])
     result = json.loads(invoke("solve", tmp_path / "many.npz", "--json").output)
+    assert result["stats"]["arms_in_pool"] < 2500
     assert result["proven"]["lower"] <= result["value"] * (1 + 1e-12) and result["confirmed"] is True
 
 
@@ -270,6 +273,21 @@ def test_the_study_command_exits_with_0_and_shows_what_rows_assume(tmp_path, mon
     assert "conditional" in shown.output and f"4 rows assume: {TEXT}" in shown.output
     result = json.loads(invoke("study", tmp_path / "spec.toml", "--workers", 1, "--json").output)
     assert result["assumptions"] == [{"text": TEXT, "rows": 4}]
+
+
+def test_gaps_that_are_zero_up_to_rounding_only_make_their_sums_conditional(tmp_path):
+    """0.1 + 0.2 and 0.3 tie, but not as doubles: the smallest gap and Σ 2/Δ are those of the tie."""
+    nearly = {"arms": [[1, 1, 0], [0, 0, 1], [1, 0, 0]], "theta": [0.1, 0.2, 0.3]}
+    exactly = {"arms": [[1, 1, 0], [0, 0, 1], [1, 0, 0]], "theta": [0.25, 0.25, 0.5]}
+    (tmp_path / "both.jsonl").write_text("".join(json.dumps(instance) + "\n" for instance in (nearly, exactly)))
+    spec = {"family": {"instances": str(tmp_path / "both.jsonl")}, "quantities": ["ucb", "gap-min", "gap-max"]}
+    result = ao.study(spec, tmp_path / "s", workers=1)
+    for quantity in ("ucb", "gap-min"):
+        near, exact = result.rows(quantity).to_pylist()
+        assert near["status"] == "CONDITIONAL" and near["reason"] is None
+        assert near["assumptions"].startswith("arm 1 is taken as optimal; its exact gap is ")
+        assert exact["status"] == "CERTIFIED" and exact["assumptions"] is None
+    assert {row["status"] for row in result.rows("gap-max").to_pylist()} == {"CERTIFIED"}
 
 
 def test_a_quotient_assumes_what_both_parts_do_and_is_as_certain_as_the_worse(monkeypatch):
