@@ -121,7 +121,7 @@ def simulate_command(
     for target in pictures:
         figure = plots.regret_curves(
             {r.policy: (r.times, r.regret) for r in results},
-            constant=constant,
+            constant=constant if math.isfinite(constant) else None,
             log=_logarithmic(results) if log is None else log,
         )
         plots.save(figure, target, overwrite=target != plot)
@@ -281,8 +281,8 @@ def _document(results: list[SimulationResult], solution: Solution | None, pictur
         "horizon": first.horizon,
         "runs": first.runs,
         "seed": dict(first.seed),
-        "c": constant,
-        "c_log_n": constant * math.log(first.horizon),
+        "c": constant if math.isfinite(constant) else "inf",
+        "c_log_n": constant * math.log(first.horizon) if math.isfinite(constant) else "inf",
         "c_status": None if solution is None else solution.status.name,
         "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),

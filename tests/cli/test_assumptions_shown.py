@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt import cli, study_quantities
+from allocopt import cli, ordinary_rows, study_quantities
 from allocopt.assuming import assuming, sentences
 from allocopt.audit import audit
 from allocopt.certify.assumptions import Assumption
@@ -234,12 +234,32 @@ def test_a_simulation_says_what_its_constant_assumes(file, monkeypatch):
     assert result["c_status"] == "CONDITIONAL" and result["assumptions"] == [AS_JSON]
 
 
+def test_a_simulation_without_a_constant_says_why(file, monkeypatch, tmp_path):
+    def failed(solution):
+        return dataclasses.replace(inaccurate(solution), status=Status.FAILED, lower=0.0, upper=float("inf"))
+
+    monkeypatch.setattr(simulate, "solve", after(simulate.solve, failed))
+    arguments = ("simulate", file, "-n", 50, "-r", 2, "-p", "UCB")
+    assert "c is FAILED: it got tired" in invoke(*arguments).output
+    shown = invoke(*arguments, "--json", "--plot", tmp_path / "p.svg")
+    assert shown.exit_code == 0 and json.loads(shown.output)["c"] == "inf"
+
+
 def test_the_demo_says_what_its_rows_assume(monkeypatch):
     result = json.loads(invoke("demo", "--json").output)
     rows = result["counter_example"] + result["price_of_optimism"]
     assert {row["status"] for row in rows} == {"CERTIFIED"} and not any(row["assumptions"] for row in rows)
     monkeypatch.setattr(demo, "solve", after(demo.solve, conditional))
     assert f"a = 2, ε = 0.2 is CONDITIONAL: {TEXT}" in invoke("demo").output
+
+
+def test_a_conditional_row_of_a_batch_says_what_it_assumes(monkeypatch):
+    """Rows that are not compiled: here all, as if they were too large."""
+    monkeypatch.setattr("allocopt.batch.MOST_ARMS", 0)
+    monkeypatch.setattr(ordinary_rows, "ordinary_solution", after(ordinary_rows.ordinary_solution, conditional))
+    batch = ao.solve_many(ARMS, [[0, 1, 0.25]], workers=1)
+    assert batch.status[0] is Status.CONDITIONAL and batch.reasons == {0: SHORT}
+    assert "CONDITIONAL=1" in repr(batch)
 
 
 @pytest.fixture
