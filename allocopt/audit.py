@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.assuming import assuming
 from allocopt.bandit import LinearBandit
 from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.information import squared_norms, whitening
@@ -47,7 +48,7 @@ class Audit:
 
     bandit: LinearBandit
     solution: Solution
-    """Of the regret program: α and c."""
+    """Of the regret program: α and c, with ``solution.assumptions``."""
     n: IntArray
     pulls: Array
     """Mean over the runs."""
@@ -132,10 +133,12 @@ class Audit:
         return time % len(self.n)
 
     def __repr__(self) -> str:
+        assumed = assuming(self.solution.assumptions)
         return (
             f"Audit(n={self.n.tolist() if len(self.n) <= 5 else f'{len(self.n)} times'}, runs={self.runs}, "
             f"under_explored={len(self.under_explored)} of {self.bandit.n_arms} arms, "
-            f"over_explored={len(self.over_explored)}, regret/(c log n)={self.regret_ratio[-1]:.4g})"
+            f"over_explored={len(self.over_explored)}, regret/(c log n)={self.regret_ratio[-1]:.4g}"
+            f"{f', c {assumed}' if assumed else ''})"
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from allocopt.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
 from allocopt.arms import available_cores, open_store
+from allocopt.assuming import assuming
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.floating import GAP_ERROR
@@ -194,7 +195,7 @@ def solve_many(
                 callback(done, n)
     for i, assumed in assumptions.items():
         if status[i] is Status.CONDITIONAL:
-            reasons[i] = "; ".join(a.text for a in assumed)
+            reasons[i] = assuming(assumed)
     for array in (lower, upper, allocation, multipliers, status, delta, levels):
         array.flags.writeable = False
     ordered = dict(sorted(reasons.items()))

@@ -1,4 +1,4 @@
-"""The command ``allocopt``. Exit codes: 0 certified or proven, 1 not so, 2 bad input, 130 interrupted."""
+"""The command ``allocopt``. Exit codes: 0 certified, conditional or proven, 1 not so, 2 bad input, 130 interrupted."""
 
 from __future__ import annotations
 

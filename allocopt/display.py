@@ -14,14 +14,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from allocopt.assuming import assuming
 from allocopt.certify.enclosure import Enclosure
 from allocopt.progress import Callback, Progress
 from allocopt.solution import Solution, Status
+from allocopt.standing import confirmed, taken_for_granted, why_not
 from allocopt.tolerances import DEFAULT_TOL
 
 __all__ = ["enclosure_document", "interval", "progress_line", "short_interval", "solution_document", "solution_tables"]
 
 _PATIENCE = 2.0  # seconds before a progress line appears
+_COLOURS = {
+    Status.CERTIFIED: "green", Status.CONDITIONAL: "cyan", Status.INACCURATE: "yellow", Status.FAILED: "red",
+}  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -123,7 +128,7 @@ def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int =
 
 
 def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
-    colour = {Status.CERTIFIED: "green", Status.INACCURATE: "yellow", Status.FAILED: "red"}[solution.status]
+    colour = _COLOURS[solution.status]
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row(
         "program", f"{solution.program.kind}, {solution.program.n_arms} arms in {solution.program.dim} dimensions"
@@ -131,12 +136,13 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
     table.add_row("value", f"{solution.value:.10g}")
     if enclosure is not None:
         table.add_row("proven", interval(enclosure))
-        for arm, gap in enclosure.tied_gaps.items():
-            table.add_row("", f"arm {arm} taken as optimal; its exact gap is {gap:.3g}")
-        for note in enclosure.notes:
-            table.add_row("", note)
+        if not confirmed(solution, enclosure):
+            table.add_row("", "[red]the proof does not bear out the bounds of the solution[/red]")
+    for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
+        table.add_row("" if n else "assuming", escape(sentence))
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
-    table.add_row("status", f"[{colour}]{solution.status.name}[/{colour}] {solution.stats.get('reason', '')}")
+    remark = why_not(solution) or assuming(solution.assumptions)
+    table.add_row("status", f"[{colour}]{solution.status.name}[/{colour}] {escape(remark)}")
     seconds = duration(solution.stats["seconds"]) if "seconds" in solution.stats else "-"
     table.add_row("method", f"{solution.method}, {seconds}")
     return table
@@ -189,6 +195,7 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "gap": number(solution.gap),
         "tol": solution.tol,
         "status": solution.status.name,
+        "assumptions": [a.as_json() for a in solution.assumptions],
         "method": solution.method,
         "stats": {k: v if isinstance(v, str) else number(v) for k, v in solution.stats.items() if k != "claim"},
         "optimal_arms": solution.optimal_arms.tolist(),
@@ -201,6 +208,7 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         document["labels"] = list(solution.labels)
     if enclosure is not None:
         document["proven"] = enclosure_document(enclosure)
+        document["confirmed"] = confirmed(solution, enclosure)
     return document
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from allocopt import sensitivity as sensitive
 from allocopt.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
+from allocopt.assuming import assuming, sentences
 from allocopt.bandit import LinearBandit
+from allocopt.certify.assumptions import Assumption
 from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.program import best_arm
 from allocopt.progress import Callback
@@ -23,6 +25,7 @@ from allocopt.roles import Confusing, Informative, confusing, informative
 from allocopt.sensitivity import Alternative, Optimum, Sensitivity
 from allocopt.solution import Solution, Status
 from allocopt.solve import solve
+from allocopt.standing import caveat, why_not
 from allocopt.tolerances import DEFAULT_TOL
 from allocopt.validation import Array, positive_number, vector, whole_number
 
@@ -71,6 +74,16 @@ class Hardness:
     def constant(self) -> float:
         """c(A,θ), the certified upper bound."""
         return self.solution.value
+
+    @property
+    def status(self) -> Status:
+        """What is proven of c."""
+        return self.solution.status
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What that takes for granted, and with it every other part of the report; empty where the status is CERTIFIED."""
+        return self.solution.assumptions
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -130,9 +143,7 @@ class Hardness:
         """
         found = self.optimism(width)
         if found.status is Status.FAILED:
-            raise SolverFailed(
-                f"width: the optimism program for {width:g} could not be solved: {found.stats['reason']}"
-            )
+            raise SolverFailed(f"width: the optimism program for {width:g} could not be solved: {why_not(found)}")
         return found.value / self.constant if self.constant > 0 else 1.0
 
     @cached_property
@@ -256,8 +267,10 @@ class Hardness:
         """What should be known before these numbers are relied on."""
         g, b, found = self.geometry, self.bandit, self.solution
         said = []
-        if found.status is not Status.CERTIFIED:
-            said.append(f"{found.status.name}: {found.stats['reason']}")
+        if caveat(found):
+            said.append(
+                ": ".join([caveat(found), *(["; ".join(sentences(found.assumptions))] if found.assumptions else [])])
+            )
         if g.optimal_arms > 1:
             said.append(
                 f"{g.optimal_arms} arms are taken as optimal (means that agree to {b.tie_tolerance:g} of the terms they are "
@@ -283,7 +296,7 @@ class Hardness:
         tell = step or (lambda what, done, total: None)
         parts = ("proven", "best_arm", "informative", "confusing", "alternatives", "sensitivity", "warnings")
         for done, part in enumerate(parts[0 if prove else 1 :]):
-            tell(part.replace("_", " "), done, len(parts))
+            tell("proving the interval" if part == "proven" else part.replace("_", " "), done, len(parts))
             getattr(self, part)
         if "leave_one_out" not in self.__dict__:
             self.__dict__["leave_one_out"] = self._leave_one_out(tell)
@@ -302,8 +315,10 @@ class Hardness:
         return index
 
     def __repr__(self) -> str:
+        assumed = f" {assuming(self.assumptions)}" if self.assumptions else ""
         return (
-            f"Hardness(c={self.constant:.10g}, n_arms={self.bandit.n_arms}, dim={self.bandit.dim}, "
+            f"Hardness(c={self.constant:.10g}, status={self.status.name}{assumed}, "
+            f"n_arms={self.bandit.n_arms}, dim={self.bandit.dim}, "
             f"informative={len(self.solution.support)}, confusing={len(self.solution.binding)})"
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.assuming import assuming
 from allocopt.bandit import LinearBandit
 from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
 from allocopt.certify.span import spanning_coordinates
@@ -15,6 +16,7 @@ from allocopt.progress import Callback
 from allocopt.sensitivity import Optimum
 from allocopt.solution import Status
 from allocopt.solve import solve
+from allocopt.standing import caveat
 from allocopt.threads import single_threaded
 from allocopt.validation import Array, IntArray
 
@@ -39,7 +41,7 @@ class Removal:
     optimal_arms: tuple[int, ...]
     """The optimal arms of what remains, by their indices in the whole instance."""
     note: str
-    """What else changed: another best arm, fewer dimensions, nothing left to learn; else empty."""
+    """What else changed (another best arm, fewer dimensions, nothing left to learn), and what the bounds assume or lack."""
 
     @property
     def value(self) -> float:
@@ -72,7 +74,9 @@ def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
     if len(kept) == len(bandit.optimal_arms):
         bounds = _resolved(at, arm)
         if bounds is not None:
-            return result(bounds.lower, bounds.upper, kept)
+            # the same arms are taken as optimal and as dependent as with the arm
+            assumed = assuming(solution.assumptions)
+            return result(bounds.lower, bounds.upper, kept, f"{Status.CONDITIONAL}: {assumed}" if assumed else "")
     smaller = without(bandit, arm)
     optimal = rest[smaller.optimal_arms]
     if not len(smaller.suboptimal_arms):
@@ -83,8 +87,8 @@ def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
     if smaller.rank < bandit.rank:
         notes.append(f"the remaining arms span {smaller.rank} dimensions instead of {bandit.rank}")
     cold = solve(regret(smaller), tol=solution.tol, callback=callback)
-    if cold.status is not Status.CERTIFIED:
-        notes.append(f"{cold.status.name}: {cold.stats['reason']}")
+    if caveat(cold):
+        notes.append(caveat(cold))
     return result(cold.lower, cold.upper, optimal, "; ".join(notes))
 
 

@@ -15,7 +15,8 @@ from allocopt.display import enclosure_document, interval, solution_document
 from allocopt.errors import AllocoptError, InvalidOption
 from allocopt.hardness import Addition, Hardness
 from allocopt.removal import Removal
-from allocopt.solution import Status
+from allocopt.solution import Solution
+from allocopt.standing import caveat, confirmed, taken_for_granted
 from allocopt.validation import Array, positive_number, whole_number
 
 __all__ = ["WIDTHS", "Section", "document", "printable", "sections"]
@@ -130,7 +131,8 @@ def sections(
     if additions:
         rows = [
             (_vector(a.vector), _number(a.gap), _number(a.solution.value),
-             _change(h, a.solution.lower, a.solution.upper), a.note) for a in additions
+             _change(h, a.solution.lower, a.solution.upper),
+             printable("; ".join(part for part in (a.note, caveat(a.solution)) if part))) for a in additions
         ]  # fmt: skip
         yield Section("With one more arm", (), ("arm", "gap", "c with it", "change", "effect"), tuple(rows), (0, 4))
     prices = [_price(h, width) for width in widths]
@@ -152,10 +154,12 @@ def _summary(h: Hardness, prove: bool) -> Section:
     rows = [("c(A,θ)", f"{s.value:.10g}   (the least regret is c·log n)")]
     if prove:
         rows.append(("proven", interval(h.proven)))
-        rows += [("", f"arm {i} taken as optimal; its exact gap is {gap:.3g}") for i, gap in h.proven.tied_gaps.items()]
-        rows += [("", note) for note in h.proven.notes]
+        if not confirmed(s, h.proven):
+            rows.append(("", "the proof does not bear out the bounds of the solution"))
     else:
-        rows.append(("proven", "left out (allocopt hardness --prove proves the interval in exact arithmetic)"))
+        rows.append(("proven", "left out"))
+    granted = taken_for_granted(s, h.proven if prove else None)
+    rows += [("" if n else "assuming", printable(sentence)) for n, sentence in enumerate(granted)]
     rows += [
         ("status", f"{s.status.name}, relative gap {s.gap:.2g} (asked: {s.tol:g}), {s.method}"),
         ("UCB pays Σ2σ²/Δ", f"{_number(h.ucb_constant)}   ({f'{h.ucb_ratio:.6g} times c' if h.constant > 0 else 'c is 0'})"),
@@ -164,8 +168,8 @@ def _summary(h: Hardness, prove: bool) -> Section:
                      f"{h.bandit.noise_variance:g}"),
         ("best arm" if g.optimal_arms == 1 else "best arms", printable(_listed(h, h.bandit.optimal_arms.tolist()))),
     ]  # fmt: skip
-    if h.best_arm is not None and h.best_arm.status is not Status.CERTIFIED:
-        rows.append(("", f"T* is {h.best_arm.status.name}: {h.best_arm.stats['reason']}"))
+    if h.best_arm is not None and caveat(h.best_arm):
+        rows.append(("", f"T* is {caveat(h.best_arm)}"))
     return Section("Summary", (), ("", ""), tuple(rows), (0, 1))
 
 
@@ -243,10 +247,17 @@ def _price(h: Hardness, width: float) -> dict[str, Any]:
     try:
         price = h.price_of_optimism(width)
     except AllocoptError as error:
-        return {"width": width, "value": None, "lower": None, "price": None, "remark": str(error)}
+        nothing: dict[str, Any] = {"value": None, "lower": None, "price": None, "status": None, "assumptions": []}
+        return {"width": width, **nothing, "remark": str(error)}
     found = h.optimism(width)
-    remark = "" if found.status is Status.CERTIFIED else f"{found.status.name}: {found.stats['reason']}"
-    return {"width": width, "value": found.value, "lower": found.lower, "price": price, "remark": remark}
+    return {
+        "width": width, "value": found.value, "lower": found.lower, "price": price, "status": found.status.name,
+        "assumptions": _assumptions(found), "remark": caveat(found),
+    }  # fmt: skip
+
+
+def _assumptions(solution: Solution | None) -> list[dict[str, Any]]:
+    return [] if solution is None else [a.as_json() for a in solution.assumptions]
 
 
 def document(
@@ -271,17 +282,21 @@ def document(
     ]
     additions_found = [
         {"vector": a.vector, "gap": a.gap, "value": a.solution.value, "lower": a.solution.lower, "change": a.change,
-         "status": a.solution.status.name, "note": a.note} for a in additions
+         "status": a.solution.status.name, "assumptions": _assumptions(a.solution), "note": a.note} for a in additions
     ]  # fmt: skip
     best = h.best_arm
     plain: dict[str, Any] = _plain({
         "constant": {"value": h.solution.value, "lower": h.solution.lower, "upper": h.solution.upper},
+        "status": h.status.name,
+        "assumptions": _assumptions(h.solution),
         "proven": enclosure_document(h.proven) if prove else None,
+        "confirmed": confirmed(h.solution, h.proven) if prove else None,
         "solution": solution_document(h.solution, None),
         "ucb_constant": h.ucb_constant,
         "ucb_ratio": h.ucb_ratio,
         "best_arm_time": h.best_arm_time,
         "best_arm_status": None if best is None else best.status.name,
+        "best_arm_assumptions": _assumptions(best),
         "price_of_optimism": [_price(h, width) for width in _widths(widths)],
         "informative": [named(asdict(e)) for e in h.informative],
         "confusing": [named(asdict(e)) for e in h.confusing],

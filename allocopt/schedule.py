@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.assuming import assuming, sentences
 from allocopt.constraint_check import ConstraintCheck
 from allocopt.errors import InvalidOption
 from allocopt.information import Directions
@@ -30,7 +31,8 @@ from allocopt.schedule_plan import (
     planned_scale,
     pulls_so_far,
 )
-from allocopt.solution import Solution, Status
+from allocopt.solution import Solution
+from allocopt.standing import usable
 from allocopt.validation import Array, IntArray, frozen, whole_number
 
 __all__ = ["Schedule"]
@@ -251,7 +253,7 @@ class Schedule:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What one should know before playing this: ties, an uncertified solution, pulls that do not fit."""
+        """What one should know before playing this: ties, what the solution assumes or lacks, pulls that do not fit."""
         return tuple(_notes(self))
 
     def to_csv(self, path: str | PathLike[str], *, per_round: bool = False, force: bool = False) -> None:
@@ -273,17 +275,21 @@ class Schedule:
         return schedule_document(self)
 
     def __repr__(self) -> str:
+        assumed = assuming(self.solution.assumptions)
         return (
             f"Schedule({self.solution.program.kind}, horizon={self.horizon}, order={self.order!r}, length={self.length}, "
             f"exploration={int(self.pulls.sum() - self.pulls[self.free_arms].sum())}, regret={self.regret:.6g}"
-            f"{'' if self.complete else ', incomplete'})"
+            f"{'' if self.complete else ', incomplete'}{f', {assumed}' if assumed else ''})"
         )
 
 
 def _notes(schedule: Schedule) -> Iterator[str]:
     solution = schedule.solution
-    if solution.status is not Status.CERTIFIED:
+    if not usable(solution.status):
         yield f"the solution is {solution.status.name}: its cost may be {solution.gap:.2g} (relative) above the optimum"
+    if solution.assumptions:
+        said = "; ".join(sentences(solution.assumptions))
+        yield f"the solution is {solution.status.name}, {assuming(solution.assumptions)}: {said}"
     free = schedule.free_arms
     if len(free) > 1:
         shown = ", ".join(str(i) for i in free[:8]) + (", …" if len(free) > 8 else "")

@@ -111,6 +111,7 @@ def schedule_document(schedule: Schedule) -> dict[str, Any]:
             "value": schedule.solution.value,
             "status": schedule.solution.status.name,
             "gap": number(schedule.solution.gap),
+            "assumptions": [a.as_json() for a in schedule.solution.assumptions],
         },
         "constraints": {
             "met": check.met,

@@ -22,6 +22,7 @@ from allocopt.program import optimism, regret
 from allocopt.progress import Callback
 from allocopt.solution import Solution, Status
 from allocopt.solve import certified_solution, solve
+from allocopt.standing import why_not
 from allocopt.threads import single_threaded
 from allocopt.tolerances import BINDING, SUPPORT
 from allocopt.validation import Array, IntArray, frozen
@@ -106,7 +107,7 @@ def optimum(bandit: LinearBandit, tol: float, callback: Callback | None = None) 
     program = regret(bandit)
     found = solve(program, tol=min(tol, _SHARP), callback=callback)
     if found.status is Status.FAILED:
-        raise SolverFailed(f"the regret program of this bandit could not be solved: {found.stats['reason']}")
+        raise SolverFailed(f"the regret program of this bandit could not be solved: {why_not(found)}")
     reduction = reduce(program)
     if not len(reduction.targets):
         return Optimum(bandit, dataclasses.replace(found, tol=tol), reduction, None)

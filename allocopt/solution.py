@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from allocopt.assuming import assuming
 from allocopt.certify.assumptions import Assumption
 from allocopt.program import AllocationProgram
 from allocopt.validation import Array, IntArray
@@ -128,7 +129,8 @@ class Solution:
         save_solution(self, path)
 
     def __repr__(self) -> str:
+        assumed = f" {assuming(self.assumptions)}" if self.assumptions else ""
         return (
-            f"Solution(value={self.value:.10g}, gap={self.gap:.2g}, status={self.status.name}, method={self.method!r}, "
-            f"support={len(self.support)} of {self.program.n_arms} arms)"
+            f"Solution(value={self.value:.10g}, gap={self.gap:.2g}, status={self.status.name}{assumed}, "
+            f"method={self.method!r}, support={len(self.support)} of {self.program.n_arms} arms)"
         )

@@ -63,8 +63,13 @@ class StudyResult:
 
     @property
     def certified(self) -> int:
-        """Rows whose bounds are within the tolerance."""
+        """Rows whose bounds are within the tolerance, without any assumption."""
         return self.counts.get(Status.CERTIFIED.name, 0)
+
+    @property
+    def conditional(self) -> int:
+        """Rows whose bounds are within the tolerance under what the column ``assumptions`` says."""
+        return self.counts.get(Status.CONDITIONAL.name, 0)
 
     @property
     def inaccurate(self) -> int:
@@ -96,14 +101,22 @@ class StudyResult:
             spread = [values[0], np.median(values), values[-1]] if len(values) else [None] * 3
             lines.append({
                 "quantity": quantity, "rows": len(status), "certified": status.count(Status.CERTIFIED.name),
+                "conditional": status.count(Status.CONDITIONAL.name),
                 "inaccurate": status.count(Status.INACCURATE.name), "failed": status.count(Status.FAILED.name),
                 **{name: None if x is None else float(x) for name, x in zip(("min", "median", "max"), spread, strict=True)},
             })  # fmt: skip
         return lines
 
     def reasons(self) -> dict[str, int]:
-        """Why rows are not certified, and how many for each reason; the most frequent first."""
-        counted = {row["values"]: row["counts"] for row in self.table["reason"].value_counts().to_pylist()}
+        """Why rows are inaccurate or failed, and how many for each reason; the most frequent first."""
+        return self._texts("reason")
+
+    def assumptions(self) -> dict[str, int]:
+        """What rows assume, and how many assume it; the most frequent first."""
+        return self._texts("assumptions")
+
+    def _texts(self, column: str) -> dict[str, int]:
+        counted = {row["values"]: row["counts"] for row in self.table[column].value_counts().to_pylist()}
         counted.pop(None, None)
         return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
@@ -217,6 +230,6 @@ def _columns(spec: StudySpec, done: Done) -> dict[str, list[Any]]:
     for name in spec.parameters:
         columns[name] = [point[name] for point in done.points for _ in range(each)]
     columns["quantity"] = list(spec.quantities) * count
-    for name in ("value", "lower", "upper", "status", "reason"):
+    for name in ("value", "lower", "upper", "status", "reason", "assumptions"):
         columns[name] = [getattr(answer, name) for row in done.answers for answer in row]
     return columns

@@ -7,12 +7,14 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from allocopt import programs
 from allocopt.allocator import MOST_ARMS
+from allocopt.assuming import sentences
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.batch import solve_many
 from allocopt.certify.floating import GAP_ERROR
@@ -22,6 +24,7 @@ from allocopt.files import Instance
 from allocopt.program import AllocationProgram, horizon_at_level
 from allocopt.solution import Solution, Status
 from allocopt.solve import solve
+from allocopt.standing import usable, why_not
 from allocopt.study_source import reason_of
 from allocopt.threads import single_threaded
 from allocopt.tolerances import SUPPORT
@@ -47,10 +50,15 @@ QUANTITIES: Mapping[str, str] = {
     "support-size": "how many suboptimal arms the optimal allocation plays",
 }
 
+_CERTAINTY = (Status.CERTIFIED.name, Status.CONDITIONAL.name, Status.INACCURATE.name)
+"""What a number with bounds can be, the most certain first."""
+
 WITH_WIDTH = ("optimism", "price")
 
+_MOST_TIES = 5  # that are named
+
 _SECOND = "active-set"
-"""The method that "auto" resorts to where its first choice is not certified: it takes other steps, so it fails elsewhere."""
+"""The method that "auto" resorts to where its first choice does not get there: it takes other steps, so it fails elsewhere."""
 
 
 _ROUNDING = 4 * GAP_ERROR  # of sums of reciprocal gaps
@@ -64,6 +72,8 @@ class Answer(NamedTuple):
     upper: float | None = None
     status: str = Status.FAILED.name
     reason: str | None = None
+    assumptions: str | None = None
+    """What the bounds take for granted, in words; None where that is nothing."""
 
     @classmethod
     def rounded(cls, value: float, tol: float) -> Answer:
@@ -100,10 +110,36 @@ class _Made:
             raise InvalidInstance(f"every one of the {len(self.gaps)} arms is optimal: there is no positive gap")
         return positive
 
+    def of_the_tie(self, answer: Answer) -> Answer:
+        """A quantity that would be another if the arms taken as optimal were not tied; conditional where they are not quite."""
+        ties = [] if self.bandit is None else list(_exact_ties(self.bandit))
+        if not ties:
+            return answer
+        status = Status.CONDITIONAL.name if answer.status == Status.CERTIFIED.name else answer.status
+        return answer._replace(status=status, assumptions="; ".join(ties))
+
     def with_theta(self, quantity: str) -> LinearBandit:
         if self.bandit is None:
             raise InvalidInstance(f"{quantity} needs theta, but the instance has gaps only")
         return self.bandit
+
+
+def _exact_ties(bandit: LinearBandit) -> Iterator[str]:
+    """The arms that are taken as optimal although, for the doubles as they are, one of the others is better."""
+    optimal = bandit.optimal_arms.tolist()
+    if len(optimal) == 1:
+        return
+    theta = [Fraction(x) for x in bandit.theta.tolist()]
+    rows = [tuple(row) for row in bandit.arms[optimal].tolist()]
+    means = {
+        row: sum((Fraction(x) * t for x, t in zip(row, theta, strict=True)), Fraction(0)) for row in dict.fromkeys(rows)
+    }
+    best = max(means.values())
+    gaps = [(arm, best - means[row]) for arm, row in zip(optimal, rows, strict=True) if means[row] != best]
+    for arm, gap in gaps[:_MOST_TIES]:
+        yield f"arm {arm} is taken as optimal; its exact gap is {float(gap):.3g}"
+    if len(gaps) > _MOST_TIES:
+        yield f"and {len(gaps) - _MOST_TIES} more"
 
 
 def answers(
@@ -207,15 +243,17 @@ class _Constant(NamedTuple):
     allocation: Array
 
 
-def _constant(lower: float, upper: float, status: Status, reason: str | None, allocation: Array) -> _Constant:
+def _constant(
+    lower: float, upper: float, status: Status, reason: str | None, allocation: Array, assumptions: str | None = None
+) -> _Constant:
     if status is Status.FAILED:
         return _Constant(Answer(reason=reason), allocation)
-    return _Constant(Answer(upper, lower, upper, status.name, reason), allocation)
+    return _Constant(Answer(upper, lower, upper, status.name, reason, assumptions), allocation)
 
 
 def _of_solution(solution: Solution) -> _Constant:
-    reason = None if solution.status is Status.CERTIFIED else str(solution.stats["reason"])
-    return _constant(solution.lower, solution.upper, solution.status, reason, solution.allocation)
+    assumed = "; ".join(sentences(solution.assumptions)) or None
+    return _constant(solution.lower, solution.upper, solution.status, why_not(solution), solution.allocation, assumed)
 
 
 def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Constant | str]:
@@ -241,6 +279,7 @@ def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Consta
                 found[i] = one
         for i in members:
             constant = found[i]
+            # alone also where it is conditional: a batch does not say what its rows assume
             if not isinstance(constant, str) and constant.answer.status != Status.CERTIFIED.name:
                 found[i] = _attempt(_alone, made[i], asked)
     return found
@@ -257,7 +296,7 @@ def _alone(instance: _Made, asked: Asked) -> _Constant:
 def _solution(program: AllocationProgram, asked: Asked) -> Solution:
     """By the method that was asked for. "auto" tries a second one where the first did not get there: bounds are bounds."""
     first = solve(program, asked.method, asked.tol)
-    if asked.method != "auto" or first.status is Status.CERTIFIED or first.method == _SECOND:
+    if asked.method != "auto" or usable(first.status) or first.method == _SECOND:
         return first
     try:
         second = solve(program, _SECOND, asked.tol)
@@ -299,7 +338,7 @@ def _compute(
     if quantity == "c":
         return Answer(reason=constant) if isinstance(constant, str) else constant.answer
     if quantity == "ucb":
-        return Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol)
+        return made.of_the_tie(Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol))
     if quantity == "ratio":
         return _quotient("ucb", answer("ucb"), answer("c"))
     if quantity == "price":
@@ -309,9 +348,10 @@ def _compute(
     if quantity == "optimism":
         assert made.width is not None
         return _solved(programs.optimism(made.with_theta(quantity), made.width), asked)
-    if quantity in ("gap-min", "gap-max"):
-        gaps = made.suboptimal
-        return Answer.rounded(float(gaps.min() if quantity == "gap-min" else gaps.max()), asked.tol)
+    if quantity == "gap-min":
+        return made.of_the_tie(Answer.rounded(float(made.suboptimal.min()), asked.tol))
+    if quantity == "gap-max":
+        return Answer.rounded(float(made.suboptimal.max()), asked.tol)
     if quantity == "rank":
         rank = made.bandit.rank if made.bandit is not None else len(spanning_coordinates(made.arms))
         return Answer(float(rank), status=COUNTED)
@@ -328,7 +368,7 @@ def _solved(program: AllocationProgram, asked: Asked) -> Answer:
 
 
 def _quotient(name: str, above: Answer, below: Answer) -> Answer:
-    """A quotient of certified intervals, rounded outwards; as certain as the less certain of the two."""
+    """A quotient of certified intervals, rounded outwards; as certain as the less certain of the two, assuming what both do."""
     for part, answer in ((name, above), ("c", below)):
         if answer.value is None:
             return Answer(reason=f"no {part}: {answer.reason}")
@@ -339,5 +379,6 @@ def _quotient(name: str, above: Answer, below: Answer) -> Answer:
     lower = max(0.0, math.nextafter(above.lower / below.upper, -math.inf))
     upper = math.nextafter(above.upper / below.lower, math.inf) if below.lower > 0 else math.inf
     value = above.value / below.value
-    worse = above if above.status != Status.CERTIFIED.name else below
-    return Answer(value, lower, upper, worse.status, worse.reason)
+    worse = max(above, below, key=lambda part: _CERTAINTY.index(part.status))
+    said = dict.fromkeys(part.assumptions for part in (above, below) if part.assumptions is not None)
+    return Answer(value, lower, upper, worse.status, worse.reason, "; ".join(said) or None)

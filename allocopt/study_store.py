@@ -26,7 +26,7 @@ from allocopt.errors import InvalidFile, MethodUnavailable
 __all__ = ["StudyFolder", "needs_pyarrow"]
 
 _FORMAT = "allocopt-study"
-_VERSION = 1
+_VERSION = 2  # 2: the column assumptions
 _OURS = ".allocopt-"  # our temporary files and the lock begin so
 _PART = re.compile(r"(\d{8})-(\d{8})\.parquet")
 _ROW_GROUP = 1 << 17  # rows; fixed, so that the bytes of the table do not depend on how the parts were cut
@@ -228,7 +228,7 @@ class StudyFolder:
             pa.field("quantity", text, nullable=False),
         ]
         fields += [pa.field("value", number), pa.field("lower", number), pa.field("upper", number)]
-        fields += [pa.field("status", text, nullable=False), pa.field("reason", text)]
+        fields += [pa.field("status", text, nullable=False), pa.field("reason", text), pa.field("assumptions", text)]
         return pa.schema(fields, metadata={_DIGEST: self.digest.encode()})
 
     def write(self, target: Path, content: bytes) -> None:

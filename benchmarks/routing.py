@@ -25,6 +25,7 @@ import allocopt as ao
 from allocopt.graphs import GraphArms, path_arms, shortest_path_oracle
 from allocopt.oracle_allocation import oracle_allocation
 from allocopt.oracle_spanner import oracle_spanner
+from allocopt.standing import caveat
 
 LISTED = (3, 4, 5, 6, 7)
 """Grids whose c(A, θ) is computed from the list of all paths."""
@@ -72,11 +73,7 @@ def main() -> None:
             arms = path_arms(G, source, target)
             solution = ao.solve(ao.programs.regret(arms.bandit()))
             listing = f"{time.perf_counter() - start:.2f}"
-            c = (
-                f"{solution.value:.6g}"
-                if solution.status.name == "CERTIFIED"
-                else f"{solution.value:.6g} (not certified)"
-            )
+            c = f"{solution.value:.6g}" + (f" ({caveat(solution)})" if caveat(solution) else "")
             if k == 5:
                 draw(G, arms, solution, options.picture)
         d = oracle.dim

@@ -150,10 +150,10 @@ def test_wrong_options_of_the_page_are_one_clear_line(bandit, options, words):
     assert words in str(refused.value)
 
 
-def test_the_proof_of_many_arms_waits_until_it_is_asked_for(main, instance, monkeypatch):
-    monkeypatch.setattr(command, "_PROVEN_UNASKED", 2)
-    assert "left out (allocopt hardness --prove" in main(instance)[1]
-    assert "left out" not in main(instance, "--prove")[1]
+def test_the_interval_is_proven_unless_that_is_refused(main, instance):
+    assert "left out" not in main(instance)[1]
+    for refusal in ("--no-verify", "--no-prove"):
+        assert "left out" in main(instance, refusal)[1]
 
 
 def test_numbers_stay_whole_in_a_narrow_terminal_and_nothing_is_cut_off(instance):

@@ -10,7 +10,7 @@ import typer
 
 from allocopt import __version__
 
-__all__ = ["File", "Json", "app", "print_json"]
+__all__ = ["File", "Json", "Verify", "app", "print_json"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,6 +20,15 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify",
+        "--prove/--no-prove",
+        show_default=False,
+        help="Prove the interval from the numbers of the file (default), whatever their size, or leave it out.",
+    ),
+]
 File = Annotated[Path, typer.Argument(help="Instance: .json, .npz, .csv, .parquet or .npy.", show_default=False)]
 
 

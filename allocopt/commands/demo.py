@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +12,7 @@ from rich.table import Table
 from allocopt import instances, programs
 from allocopt.commands.app import Json, app, print_json
 from allocopt.display import short_interval
+from allocopt.solution import Solution, Status
 from allocopt.solve import solve
 
 
@@ -45,9 +48,13 @@ def demo(as_json: Json = False) -> None:
     console.print(
         "Every interval is proven in exact arithmetic from an allocation and multipliers; see allocopt solve --save."
     )
+    for row in (*rows, *prices):
+        if row["status"] != Status.CERTIFIED.name:
+            said = "; ".join(a["text"] for a in row["assumptions"])
+            console.print(f"a = {row['a']:g}, ε = {row['epsilon']:g} is {row['status']}: {said}", markup=False)
 
 
-def _demo_row(epsilon: float, a: float) -> dict[str, float]:
+def _demo_row(epsilon: float, a: float) -> dict[str, Any]:
     bandit = instances.counter_example(epsilon, a)
     solution = solve(programs.regret(bandit))
     proven = solution.verify()
@@ -55,16 +62,26 @@ def _demo_row(epsilon: float, a: float) -> dict[str, float]:
     ucb = float(np.sum(2.0 / bandit.gaps[bandit.suboptimal_arms]))
     return {
         "a": a, "epsilon": epsilon, "c": solution.value, "lower": proven.lower, "upper": proven.upper,
-        "without_e2": without.value, "ucb": ucb, "ratio": ucb / solution.value,
+        "without_e2": without.value, "ucb": ucb, "ratio": ucb / solution.value, **_standing(solution, without),
     }  # fmt: skip
 
 
-def _price_row(epsilon: float, a: float) -> dict[str, float]:
+def _price_row(epsilon: float, a: float) -> dict[str, Any]:
     bandit = instances.optimism_example(epsilon, a)
-    c = solve(programs.regret(bandit)).value
+    least = solve(programs.regret(bandit))
+    c = least.value
     optimistic = solve(programs.optimism(bandit, a))
     proven = optimistic.verify()
     return {
         "a": a, "epsilon": epsilon, "c": c, "optimism": optimistic.value,
-        "lower": proven.lower, "upper": proven.upper, "price": optimistic.value / c,
+        "lower": proven.lower, "upper": proven.upper, "price": optimistic.value / c, **_standing(least, optimistic),
     }  # fmt: skip
+
+
+def _standing(*solutions: Solution) -> dict[str, Any]:
+    """The status of the least certain of them, and what they assume together."""
+    order = list(Status)  # the most certain first
+    return {
+        "status": max((s.status for s in solutions), key=order.index).name,
+        "assumptions": [a.as_json() for s in solutions for a in s.assumptions],
+    }

@@ -15,20 +15,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.bandit import LinearBandit
-from allocopt.commands.app import File, Json, app, print_json
+from allocopt.commands.app import File, Json, Verify, app, print_json
 from allocopt.errors import InvalidFile, InvalidInstance, InvalidOption, MethodUnavailable
 from allocopt.files import Instance, read_instance, read_vector
 from allocopt.hardness import Hardness, StepCallback, hardness
 from allocopt.progress import Progress
 from allocopt.report import WIDTHS, Section, document, printable, sections
 from allocopt.report_page import page
-from allocopt.solution import Status
+from allocopt.standing import confirmed, usable
 from allocopt.tolerances import DEFAULT_TOL
 from allocopt.writing import whole_file
 
 _PATIENCE = 2.0  # seconds before anything is shown of the progress
 _PICTURES = (".png", ".svg", ".pdf")
-_PROVEN_UNASKED = 20_000  # arms; the exact proof of more takes minutes
 _NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
 
@@ -42,14 +41,7 @@ def hardness_command(
     ] = None,
     add: Annotated[list[str] | None, typer.Option(help="An arm to add, as 1,0,-2 or a file; may be repeated.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = DEFAULT_TOL,
-    prove: Annotated[
-        bool | None,
-        typer.Option(
-            "--prove/--no-prove",
-            show_default=False,
-            help=f"Prove the interval in exact arithmetic (default: up to {_PROVEN_UNASKED} arms, about a second per thousand).",
-        ),
-    ] = None,
+    verify: Verify = True,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the instance (.png, .svg or .pdf).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
@@ -63,7 +55,6 @@ def hardness_command(
             instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
         )
     bandit = _bandit(instance, noise_variance)
-    prove = bandit.n_arms <= _PROVEN_UNASKED if prove is None else prove
     rows = [read_vector("--add", text) for text in add or []]
     for row in rows:
         if len(row) != bandit.dim:
@@ -74,26 +65,26 @@ def hardness_command(
             raise InvalidOption(f"--width: expected a positive number, got {a!r}")
     with _progress() as (tell, watch):
         tell("solving", 0, 1)
-        h = hardness(bandit, tol=tol, callback=watch).compute(tell, prove=prove)
+        h = hardness(bandit, tol=tol, callback=watch).compute(tell, prove=verify)
         additions = []
         for n, row in enumerate(rows):
             tell("with one more arm", n, len(rows))
             additions.append(h.with_arm(row))
         tell("price of optimism", 0, 1)
-        report = None if as_json else list(sections(h, widths, additions, prove=prove))
-        found = document(h, widths, additions, prove=prove) if as_json else None
+        report = None if as_json else list(sections(h, widths, additions, prove=verify))
+        found = document(h, widths, additions, prove=verify) if as_json else None
         if plot is not None:
             tell("drawing", 0, 1)
             _draw(h, plot, force)
         if html is not None:
             tell("writing", 0, 1)
             title = f"Hardness report: {file.name}"
-            _write(html, page(h, widths, additions, title=title, prove=prove), force)
+            _write(html, page(h, widths, additions, title=title, prove=verify), force)
     if report is None:
         print_json(found)
     else:
         _show(report, [p for p in (html, plot) if p is not None])
-    if h.solution.status is not Status.CERTIFIED:
+    if not usable(h.status) or (verify and not confirmed(h.solution, h.proven)):
         raise typer.Exit(1)
 
 

@@ -24,8 +24,9 @@ from allocopt.files import Instance, read_instance, read_vector
 from allocopt.program import AllocationProgram, horizon_at_level
 from allocopt.schedule import Schedule
 from allocopt.schedule_plan import fixed_number_of_rounds
-from allocopt.solution import Solution, Status
+from allocopt.solution import Solution
 from allocopt.solve import solve
+from allocopt.standing import usable
 
 _MOST_ROWS = 20
 
@@ -107,7 +108,7 @@ def schedule_command(
         print_json(schedule.document())
     else:
         _show(schedule, save)
-    if solution.status is not Status.CERTIFIED:
+    if not usable(solution.status):
         raise typer.Exit(1)
 
 

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt import plots, programs
+from allocopt.assuming import sentences
 from allocopt.bandit import LinearBandit
 from allocopt.certify.proof import read_json
 from allocopt.commands.app import File, Json, app, print_json
@@ -28,7 +29,9 @@ from allocopt.files import read_instance, read_vector
 from allocopt.policies import NAMES
 from allocopt.simulate import SimulationCallback, SimulationResult, simulate
 from allocopt.simulation_store import digest
+from allocopt.solution import Solution
 from allocopt.solve import solve
+from allocopt.standing import caveat
 
 _PATIENCE = 2.0  # seconds before the progress bar appears
 _LEVELS = (0.1, 0.5, 0.9)
@@ -90,7 +93,8 @@ def simulate_command(
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
-    constant = _constant(bandit)
+    solution = _solution(bandit)
+    constant = 0.0 if solution is None else solution.value
     if log and constant == 0:
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
     results = []
@@ -117,14 +121,14 @@ def simulate_command(
     for target in pictures:
         figure = plots.regret_curves(
             {r.policy: (r.times, r.regret) for r in results},
-            constant=constant,
+            constant=constant if math.isfinite(constant) else None,
             log=_logarithmic(results) if log is None else log,
         )
         plots.save(figure, target, overwrite=target != plot)
     if as_json:
-        print_json(_document(results, constant, pictures))
+        print_json(_document(results, solution, pictures))
     else:
-        _show(results, constant, pictures, out)
+        _show(results, solution, pictures, out)
 
 
 def _bandit(file: Path, theta: str | None, noise_variance: float | None) -> LinearBandit:
@@ -185,9 +189,9 @@ def _client(address: str) -> Any:
         raise InvalidOption(f"--dask: no scheduler at {address!r}: {error or type(error).__name__}") from None
 
 
-def _constant(bandit: LinearBandit) -> float:
-    """c(A,θ), or 0 where every arm is optimal."""
-    return solve(programs.regret(bandit)).value if len(bandit.suboptimal_arms) else 0.0
+def _solution(bandit: LinearBandit) -> Solution | None:
+    """Of the regret program, whose value is c(A,θ); None where every arm is optimal, and c is 0."""
+    return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
 
 
 def _slug(name: str) -> str:
@@ -234,8 +238,9 @@ def _figure(x: float, digits: int = 1) -> str:
     return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _LONG else f"{x:.3g}"
 
 
-def _show(results: list[SimulationResult], constant: float, pictures: list[Path], out: Path | None) -> None:
+def _show(results: list[SimulationResult], solution: Solution | None, pictures: list[Path], out: Path | None) -> None:
     first = results[0]
+    constant = 0.0 if solution is None else solution.value
     log_n = math.log(first.horizon)
     console = Console(highlight=False)
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
@@ -251,6 +256,10 @@ def _show(results: list[SimulationResult], constant: float, pictures: list[Path]
     table.add_section()
     table.add_row("c·log n", _figure(constant * log_n), "", "", "", "", _figure(constant, 2))
     console.print(table)
+    if solution is not None and caveat(solution):
+        console.print(f"c is {caveat(solution)}", markup=False, soft_wrap=True)
+        for sentence in sentences(solution.assumptions):
+            console.print(f"  {sentence}", markup=False, soft_wrap=True)
     for r in results:
         recovered = _recoveries(r)
         if recovered is not None:
@@ -265,14 +274,17 @@ def _show(results: list[SimulationResult], constant: float, pictures: list[Path]
         console.print(f"runs kept in {out}", markup=False, soft_wrap=True)
 
 
-def _document(results: list[SimulationResult], constant: float, pictures: list[Path]) -> dict[str, Any]:
+def _document(results: list[SimulationResult], solution: Solution | None, pictures: list[Path]) -> dict[str, Any]:
     first = results[0]
+    constant = 0.0 if solution is None else solution.value
     return {
         "horizon": first.horizon,
         "runs": first.runs,
         "seed": dict(first.seed),
-        "c": constant,
-        "c_log_n": constant * math.log(first.horizon),
+        "c": constant if math.isfinite(constant) else "inf",
+        "c_log_n": constant * math.log(first.horizon) if math.isfinite(constant) else "inf",
+        "c_status": None if solution is None else solution.status.name,
+        "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),
         "times": first.times.tolist(),
         "policies": [_policy_document(r) for r in results],

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from allocopt import programs
 from allocopt.bandit import LinearBandit
-from allocopt.commands.app import File, Json, app, print_json
+from allocopt.commands.app import File, Json, Verify, app, print_json
 from allocopt.display import progress_line, solution_document, solution_tables
 from allocopt.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.files import Instance, read_instance, read_vector
 from allocopt.program import AllocationProgram, at_level
 from allocopt.solution import Status
 from allocopt.solve import solve
-from allocopt.streamed import StreamedProgram
+from allocopt.standing import confirmed, usable
 from allocopt.validation import Array
 
 
@@ -47,15 +47,10 @@ def solve_command(
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
-    prove: Annotated[
-        bool | None,
-        typer.Option(
-            "--prove/--no-prove", help="Prove the interval in exact arithmetic (default: unless the set is large)."
-        ),
-    ] = None,
+    verify: Verify = True,
     as_json: Json = False,
 ) -> None:
-    """Solve an instance and certify the answer."""
+    """Solve an instance, certify the answer and prove it."""
     instance = read_instance(file)
     if theta is not None:
         instance = Instance(
@@ -71,12 +66,13 @@ def solve_command(
             if stop.solution is None:
                 raise
             solution, interrupted = stop.solution, True
-    if prove is None:
-        prove = not isinstance(built, StreamedProgram)  # exact arithmetic takes milliseconds an arm
     enclosure = None
-    if prove and not interrupted and solution.status is not Status.FAILED:
-        with progress_line("proving"):
-            enclosure = solution.verify()
+    if verify and not interrupted and solution.status is not Status.FAILED:
+        try:
+            with progress_line("proving"):
+                enclosure = solution.verify()
+        except KeyboardInterrupt:  # the answer is there already: it is shown and saved without a proof
+            interrupted = True
     if save is not None:
         solution.save(save)
     if as_json:
@@ -89,7 +85,7 @@ def solve_command(
             console.print(f"proof written to {save}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         raise typer.Exit(130)
-    if solution.status is not Status.CERTIFIED:
+    if not usable(solution.status) or (enclosure is not None and not confirmed(solution, enclosure)):
         raise typer.Exit(1)
 
 

@@ -34,7 +34,7 @@ def study_command(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to use.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Sweep over a family of instances: one Parquet table, every row with its certified bounds or its reason.
+    """Sweep over a family of instances: one Parquet table, every row with its bounds and what they assume, or its reason.
 
     Stop it whenever you like: the same command goes on where it was. A family given as a function runs that code.
     """
@@ -106,22 +106,28 @@ def _show(result: StudyResult) -> None:
         console.print(f"{total} instances in {result.seconds:.1f} s", markup=False)
     for name in result.damaged:
         console.print(f"parts/{name} was damaged; its instances were computed again", markup=False)
-    table = Table(box=None, pad_edge=False)  # narrow enough for 80 columns
+    table = Table(box=None, pad_edge=False)
     table.add_column("quantity", no_wrap=True)
-    for name in ("rows", "certified", "inaccurate", "failed", "min", "median", "max"):
+    # narrow enough for 80 columns: a column of zeros would not be
+    counted = ("rows", "certified", *(("conditional",) if result.conditional else ()), "inaccurate", "failed")
+    for name in (*counted, "min", "median", "max"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in result.summary():
         table.add_row(
-            line["quantity"], *(str(line[x]) for x in ("rows", "certified", "inaccurate", "failed")),
+            line["quantity"], *(str(line[x]) for x in counted),
             *("-" if line[x] is None else f"{line[x]:.6g}" for x in ("min", "median", "max")),
         )  # fmt: skip
     console.print(table)
-    reasons = result.reasons()
-    for reason, count in list(reasons.items())[:_MOST_REASONS]:
-        console.print(f"{count} rows: {reason}", markup=False, soft_wrap=True)
-    if len(reasons) > _MOST_REASONS:
-        console.print(f"and {len(reasons) - _MOST_REASONS} other reasons (column reason)", markup=False)
+    _texts(console, result.reasons(), "{count} rows: {text}", "reasons (column reason)")
+    _texts(console, result.assumptions(), "{count} rows assume: {text}", "assumptions (column assumptions)")
     console.print(f"table: {result.path}", markup=False, soft_wrap=True)
+
+
+def _texts(console: Console, texts: dict[str, int], line: str, others: str) -> None:
+    for text, count in list(texts.items())[:_MOST_REASONS]:
+        console.print(line.format(count=count, text=text), markup=False, soft_wrap=True)
+    if len(texts) > _MOST_REASONS:
+        console.print(f"and {len(texts) - _MOST_REASONS} other {others}", markup=False)
 
 
 def _document(result: StudyResult) -> dict[str, Any]:
@@ -134,6 +140,7 @@ def _document(result: StudyResult) -> dict[str, Any]:
         "counts": result.counts,
         "quantities": [{k: _number(v) for k, v in line.items()} for line in result.summary()],
         "reasons": result.reasons(),
+        "assumptions": [{"text": text, "rows": count} for text, count in result.assumptions().items()],
         "damaged_parts": list(result.damaged),
     }
 
