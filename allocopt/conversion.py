@@ -74,7 +74,7 @@ def as_doubles(name: str, raw: Raw, error: type[AllocoptError], *, given: object
         raw = _looked_at_again(given, doubles)
         changed = first_changed(raw, doubles)
     if changed is not None:
-        raise error(f"{name}: {_no_double(raw[changed], doubles[changed], place(changed, first_row))}")
+        raise error(f"{name}: {_no_double(raw[changed], float(doubles[changed]), place(changed, first_row))}")
     return doubles
 
 
@@ -89,7 +89,7 @@ def entries(name: str, raw: Raw, error: type[AllocoptError], wanted: str) -> Dou
         except Exception:  # the objects are the user's
             raise error(f"{name}: expected {wanted}, but {place(at)} is {_shown(entry)}") from None
         if _changed(entry, float(doubles[at])):
-            raise error(f"{name}: {_no_double(entry, doubles[at], place(at))}")
+            raise error(f"{name}: {_no_double(entry, float(doubles[at]), place(at))}")
     return doubles
 
 
@@ -98,7 +98,7 @@ def first_changed(raw: Raw, doubles: Doubles) -> tuple[int, ...] | None:
     if raw.dtype == object:
         return next((at for at, x in np.ndenumerate(raw) if _changed(x, float(doubles[at]))), None)
     if raw.dtype.kind in "iu" and raw.dtype.itemsize == 8:
-        if raw.size and -_WHOLE < int(raw.min()) and int(raw.max()) < _WHOLE:
+        if raw.size and int(raw.min()) > -_WHOLE and int(raw.max()) < _WHOLE:
             return None
         large = np.argwhere(np.abs(doubles) >= _WHOLE)
         values = raw[tuple(large.T)]
@@ -108,8 +108,8 @@ def first_changed(raw: Raw, doubles: Doubles) -> tuple[int, ...] | None:
         wrong = np.flatnonzero(odd_part >= np.uint64(2**53))
         return tuple(int(i) for i in large[wrong[0]]) if len(wrong) else None
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
-        wrong = np.argwhere((doubles.astype(raw.dtype) != raw) & ~np.isnan(raw))
-        return tuple(int(i) for i in wrong[0]) if len(wrong) else None
+        rounded = np.argwhere((doubles.astype(raw.dtype) != raw) & ~np.isnan(raw))
+        return tuple(int(i) for i in rounded[0]) if len(rounded) else None
     return None
 
 

@@ -51,11 +51,18 @@ def _ragged(value: object) -> str | None:
     """Where a nested sequence stops being rectangular, if it does."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not len(value):
         return None
-    lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str | bytes) else None for row in value]
+    lengths = [_length(row) for row in value]
     for i, length in enumerate(lengths):
         if length != lengths[0]:
             return f"row {i} has {_items(length)} but row 0 has {_items(lengths[0])}"
     return None
+
+
+def _length(row: object) -> int | None:
+    try:
+        return None if isinstance(row, str | bytes) else len(row)  # type: ignore[arg-type]
+    except Exception:  # it has none, or a user's own class raises something
+        return None
 
 
 def _items(length: int | None) -> str:
@@ -115,7 +122,9 @@ def index_array(name: str, value: object, size: int, error: type[AllocoptError])
     try:
         raw = as_array(value)
     except NotAnArray as problem:
-        raise error(f"{name}: {str(problem).replace('expected numbers', 'expected a list of whole numbers', 1)}") from None
+        raise error(
+            f"{name}: {str(problem).replace('expected numbers', 'expected a list of whole numbers', 1)}"
+        ) from None
     if raw.size == 0 and raw.ndim == 1:
         raw = raw.astype(np.int64)
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
