@@ -49,7 +49,7 @@ def _describe(value: object) -> str:
 
 def _ragged(value: object) -> str | None:
     """Where a nested sequence stops being rectangular, if it does."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not len(value):
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not _length(value):
         return None
     lengths = [_length(row) for row in value]
     for i, length in enumerate(lengths):
