@@ -15,6 +15,7 @@ import numpy as np
 
 from allocopt.assuming import assuming
 from allocopt.bandit import LinearBandit
+from allocopt.conversion import NotAnArray, as_array, as_doubles
 from allocopt.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.information import squared_norms, whitening
 from allocopt.program import regret
@@ -202,9 +203,15 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
     try:
         several = np.ndim(n) == 1
         listed = list(n) if several else [n]
-        raw = np.asarray(pulls)
     except (ValueError, TypeError):
-        raise InvalidInstance("pulls: expected an array of counts, got rows of different lengths") from None
+        raise InvalidOption("n: expected a whole number >= 3 or a list of them") from None
+    try:
+        raw = as_array(pulls)
+    except NotAnArray as problem:
+        reason = (
+            "expected an array of counts, got rows of different lengths" if "inhomogeneous" in str(problem) else problem
+        )
+        raise InvalidInstance(f"pulls: {reason}") from None
     if np.ndim(n) > 1 or not listed:
         raise InvalidOption("n: expected a whole number >= 3 or a list of them")
     times = np.array(
@@ -218,7 +225,7 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
     if raw.shape[-len(shape) :] != shape or raw.ndim > len(shape) + 1 or not raw.size:
         with_runs = ", ".join(["runs", *map(str, shape)])
         raise InvalidInstance(f"pulls: expected shape {shape} or ({with_runs}), got {raw.shape}")
-    values = raw.astype(np.float64).reshape(-1, len(times), n_arms)
+    values = as_doubles("pulls", raw, InvalidInstance, given=pulls).reshape(-1, len(times), n_arms)
     if not np.isfinite(values).all() or (values < 0).any():
         bad = values[~np.isfinite(values) | (values < 0)][0]
         raise InvalidInstance(f"pulls: expected finite counts >= 0, but one is {float(bad)!r}")

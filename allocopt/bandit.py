@@ -31,16 +31,18 @@ class LinearBandit:
     Parameters
     ----------
     arms : array_like, shape (k, d)
-        One row per arm. Copied, unless it is a read-only float64 array, which is shared. Arrays of two million entries and
-        more (float32 or float64, in memory or memory-mapped) are never copied: do not change them while results are in
-        use. A Dask array stays where it is. float32 values are taken as exact.
+        One row per arm. Copied, unless it is a float64 array that is read-only (and no view of one that is not), which is
+        shared. Arrays of two million entries and more (float32 or float64, in memory or memory-mapped) are never copied: do
+        not change them while results are in use; a solve that finds them changed says so. A Dask array stays where it is.
+        float32 values are taken as exact. Whole numbers beyond 2^53 and long doubles that are no doubles are refused;
+        Fractions and Decimals are rounded.
     theta : array_like, shape (d,)
         The parameter.
     noise_variance : float
         σ² of the reward noise. Multiplies every regret constant.
     tie_tolerance : float
         Arms whose mean differs from the best one by at most ``tie_tolerance`` · (Σ|x_i θ_i| + Σ|x*_i θ_i|) are taken as
-        optimal: their gap is set to zero. The default only bridges rounding of the inputs; 0 asks for exact ties.
+        optimal: their gap is set to zero. At most 1. The default only bridges rounding of the inputs; 0 asks for exact ties.
     optimal_arms : sequence of int, optional
         Take exactly these arms as optimal instead of applying ``tie_tolerance`` (used when a proof is re-checked).
     labels : sequence of str, optional
@@ -80,6 +82,8 @@ class LinearBandit:
         put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
         in_range("noise_variance", np.array([self.noise_variance]), InvalidInstance)
         put(self, "tie_tolerance", positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True))
+        if self.tie_tolerance > 1:  # then any two means tie, however the terms are signed
+            raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {self.tie_tolerance!r}")
         put(self, "labels", checked_labels(self.labels, k))
         put(self, "store", store)
         if arms is not None:
@@ -235,7 +239,7 @@ def arm_matrix(arms: Any) -> Array:
 def _is_empty(value: Any) -> bool:
     try:
         return len(value) == 0
-    except TypeError:
+    except Exception:  # it has no length, or a user's own class raises something
         return False
 
 

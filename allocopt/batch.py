@@ -18,6 +18,7 @@ from allocopt.assuming import assuming
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.floating import GAP_ERROR
+from allocopt.conversion import NotAnArray, as_array, as_doubles
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.ordinary_rows import Rows
 from allocopt.program import at_level, regret, surveyed
@@ -234,8 +235,8 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
     delta = _numbers("gaps", gaps, (2,))
     store = open_store(arms)
     try:
-        dimensions = 2 if store is not None else np.ndim(arms)
-    except ValueError:  # ragged: `arm_matrix` says where
+        dimensions = 2 if store is not None else as_array(arms).ndim
+    except NotAnArray:  # `arm_matrix` says why
         dimensions = 2
     shared = dimensions != 3
     own: Any
@@ -261,14 +262,16 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
 def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
     """A fresh float64 array; its entries may be anything, since a bad row is that row's own affair."""
     try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InvalidInstance(f"{name}: expected rows of equal length, got ragged ones") from None
+        raw = as_array(value)
+    except NotAnArray as problem:
+        if "inhomogeneous" in str(problem):
+            raise InvalidInstance(f"{name}: expected rows of equal length, got ragged ones") from None
+        raise InvalidInstance(f"{name}: {problem}") from None
     if raw.dtype.kind not in "fiub" or raw.ndim not in dimensions:
         raise InvalidInstance(
             f"{name}: expected an array of numbers with {dimensions[0]} dimensions, got shape {raw.shape} of type {raw.dtype}"
         )
-    return np.array(raw, dtype=np.float64, order="C")
+    return np.array(as_doubles(name, raw, InvalidInstance, given=value), order="C")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ them several times faster. And cached machine code is made anew when anything th
 
 from __future__ import annotations
 
+import functools
 import gc
 import hashlib
 from collections.abc import Callable, Iterator
@@ -58,9 +59,31 @@ def kept_on_disk(function: _Function, **options: Any) -> _Function:
     digest = hashlib.sha256(repr((sorted(seen.items()), sorted(options.items()))).encode()).hexdigest()[:10]
     function.__qualname__ = f"{function.__qualname__}_{digest}"
     try:
-        return cast(_Function, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # "cannot cache function: no locator available"
+        kept = numba.njit(cache=True, **options)(function)
+    except (RuntimeError, OSError):  # "cannot cache function: no locator available", or a disk that takes no file
         return cast(_Function, numba.njit(**options)(function))
+    _forgive_the_disk(kept)
+    return cast(_Function, kept)
+
+
+def _forgive_the_disk(kept: Any) -> None:
+    """A full or read-only disk must not stop what is compiled already: then the machine code is simply not kept."""
+    cache = getattr(kept, "_cache", None)
+    for name in ("save_overload", "load_overload"):
+        ask = getattr(cache, name, None)
+        if ask is not None:
+            setattr(cache, name, _without_disk_errors(ask))
+
+
+def _without_disk_errors(ask: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(ask)
+    def asked(*arguments: Any) -> Any:
+        try:
+            return ask(*arguments)
+        except OSError:
+            return None  # as numba does where nothing is kept
+
+    return asked
 
 
 def on_disk(function: Any) -> bool:

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from allocopt.conversion import NotAnArray, as_array
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.validation import Array, matrix, positive_number, whole_number
 
@@ -261,9 +262,9 @@ def _several(value: object) -> bool:
 
 def _numbers(name: str, value: float | Many, wanted: str) -> Array:
     try:
-        raw = np.asarray(value)
-    except (ValueError, TypeError):
-        raw = np.empty(0, dtype=object)
+        raw = as_array(value)
+    except NotAnArray as problem:
+        raise InvalidOption(f"{name}: {problem}") from None
     if raw.dtype.kind not in "fiu":
         raise InvalidOption(f"{name}: expected {wanted}, got a {type(value).__name__} that holds something else")
     return raw.astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import tokenize
 import zipfile
 import zlib
@@ -16,11 +17,14 @@ import numpy as np
 from allocopt.arms import open_store
 from allocopt.bandit import arm_matrix, checked_labels
 from allocopt.certify.proof import read_json
+from allocopt.conversion import first_changed
 from allocopt.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.validation import Array, positive_number, vector
+from allocopt.writing import file_path
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _KNOWN = ".json, .npz, .csv, .parquet or .npy"
 
 
@@ -37,7 +41,7 @@ class Instance:
 
 def read_instance(path: str | Path) -> Instance:
     """Read an instance file; `InvalidFile` says which file and, where it can, which row is wrong."""
-    source = Path(path)
+    source = file_path(path)
     readers = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet, ".npy": _read_npy}
     reader = readers.get(source.suffix.lower())
     if reader is None:
@@ -88,7 +92,7 @@ def read_vector(name: str, text: str) -> Array:
             message = str(error)
             raise InvalidFile(message if message.startswith(name) else f"{name}: {message}") from None
     try:
-        entries = [float(x) for x in text.split(",")]
+        entries = [_exactly(x) for x in text.split(",")]
     except ValueError:
         raise InvalidInstance(f"{name}: expected numbers separated by commas or a file of them, got {text!r}") from None
     return vector(name, entries, InvalidInstance)
@@ -166,7 +170,7 @@ def _read_npy(source: Path) -> dict[str, Any]:
 
 
 def _read_csv(source: Path) -> dict[str, Any]:
-    rows: list[list[float]] = []
+    rows: list[list[float | int]] = []
     try:
         with source.open(newline="", encoding="utf-8-sig") as lines:
             for number, cells in enumerate(csv.reader(lines), start=1):
@@ -176,6 +180,11 @@ def _read_csv(source: Path) -> dict[str, Any]:
                 if not rows and number == 1 and all(x is None for x in numbers):
                     continue  # a header: a row without any number
                 row = [x for x in numbers if x is not None]
+                changed = [x for x in row if isinstance(x, int)]
+                if changed:
+                    raise InvalidFile(
+                        f"{source}: row {number}: expected numbers that are doubles, got {changed[0]}; use other units or round it"
+                    )
                 if len(row) < len(numbers) or not np.isfinite(row).all():
                     text = ",".join(cells)[:60]
                     raise InvalidFile(f"{source}: row {number}: expected finite numbers, got {text!r}")
@@ -189,11 +198,20 @@ def _read_csv(source: Path) -> dict[str, Any]:
     return {"arms": np.array(rows)}
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> float | int | None:
     try:
-        return float(cell)
+        return _exactly(cell)
     except ValueError:
         return None
+
+
+def _exactly(text: str) -> float | int:
+    """A number; whole ones that are no doubles stay as they are, so that they are refused with their place."""
+    number = float(text)
+    if abs(number) >= 2.0**53 and _WHOLE.fullmatch(text.strip()):
+        whole = int(text)
+        return whole if whole != number else number
+    return number
 
 
 def _read_parquet(source: Path) -> dict[str, Any]:
@@ -211,7 +229,14 @@ def _read_parquet(source: Path) -> dict[str, Any]:
         column = table.column(name)
         if column.null_count or not (pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)):
             raise InvalidFile(f"{source}: column {name!r}: expected numbers without gaps, got {column.type}")
-        columns.append(column.to_numpy())
+        numbers = column.to_numpy()
+        changed = first_changed(numbers, numbers.astype(np.float64))  # columns of several types are rounded to one
+        if changed is not None:
+            raise InvalidFile(
+                f"{source}: column {name!r}: expected numbers that are doubles, but row {changed[0]} is {numbers[changed]}; "
+                "use other units or round it"
+            )
+        columns.append(numbers)
     if not columns:
         raise InvalidFile(f"{source}: expected one column per coordinate, found none")
     return {"arms": np.column_stack(columns)}

@@ -11,7 +11,7 @@ from allocopt.errors import InvalidFile, InvalidOption
 from allocopt.plot_style import (
     drawing,
 )
-from allocopt.writing import whole_file
+from allocopt.writing import file_path, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) 
     ...     save(figure, Path(folder) / "regret.pdf").name
     'regret.pdf'
     """
-    target = Path(path)
+    target = file_path(path)
     ending = target.suffix.lower()
     if ending not in _FORMATS:
         raise InvalidFile(

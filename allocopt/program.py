@@ -17,7 +17,17 @@ from allocopt.arms import ArmStore, open_store
 from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.concentration import f_n
 from allocopt.errors import InvalidInstance, InvalidOption, InvalidProgram
-from allocopt.validation import Array, IntArray, frozen, in_range, matrix, positive_number, vector, whole_number
+from allocopt.validation import (
+    Array,
+    IntArray,
+    frozen,
+    in_range,
+    index_array,
+    matrix,
+    positive_number,
+    vector,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from allocopt.certify.assumptions import Assumption
@@ -99,6 +109,8 @@ class AllocationProgram:
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        if self.target_arms is not None:
+            put(self, "target_arms", _checked_target_arms(self.target_arms, features, targets, self.kind))
         for name, array, power, each in (
             ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
             ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
@@ -145,6 +157,23 @@ class AllocationProgram:
         return (
             f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{bounded})"
         )
+
+
+def _checked_target_arms(value: Any, features: Array, targets: Array, kind: str) -> IntArray:
+    """One arm per target, in increasing order; but for best arms, whose targets are differences, the targets are its arms."""
+    arms = index_array("target_arms", value, len(features), InvalidProgram)
+    if len(arms) != len(targets) or not np.array_equal(arms, value):
+        raise InvalidProgram(
+            f"target_arms: expected {len(targets)} arms, one per target, in increasing order, got {len(arms)}"
+            + (" in another order" if len(arms) == len(targets) else "")
+        )
+    differ = np.zeros(0) if kind == "best_arm" else np.flatnonzero((features[arms] != targets).any(axis=1))
+    if len(differ):
+        j = int(differ[0])
+        raise InvalidProgram(
+            f"target_arms: expected targets that are their arms, but target {j} is not arm {int(arms[j])}"
+        )
+    return arms
 
 
 def _check_bandit(bandit: Any) -> LinearBandit:

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.certify.span import column_units, free_span
 from allocopt.errors import SolverFailed
-from allocopt.tolerances import LARGEST, SMALLEST
+from allocopt.tolerances import LARGEST, SMALLEST_ENTRY
 from allocopt.validation import Array
 
 __all__ = ["in_units", "quotient_rows"]
@@ -22,7 +22,7 @@ def in_units(sets: Array) -> Array:
         units = np.ldexp(1.0, -np.frexp(np.where((top > 0) & np.isfinite(top), top, 0.5))[1])
         whole = top.max(axis=(1, 2))
         least = np.where(size > 0, size, 1.0).min(axis=(1, 2), initial=1.0)
-        fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST)
+        fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST_ENTRY)
         result: Array = np.ascontiguousarray(sets * units)
     result[~fine] = np.nan
     return result

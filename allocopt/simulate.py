@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit
+from allocopt.conversion import NotAnArray, as_array
 from allocopt.errors import InvalidInstance, InvalidOption
 from allocopt.rounding import LONGEST
 from allocopt.simulation_result import SimulationResult, load_simulation
 from allocopt.simulation_store import Chunk, Store, digest
 from allocopt.validation import IntArray, whole_number
+from allocopt.writing import file_path
 
 if TYPE_CHECKING:
     from allocopt.simulation_runs import Environment, Experiment
@@ -113,7 +115,7 @@ def simulate(
         raise InvalidOption(f"callback: expected a function of (done, runs, seconds), got a {type(callback).__name__}")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
-    folder = None if checkpoint is None else Path(checkpoint)
+    folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     entropy, spawn_key = _seed(rng, folder)
     experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment)
     notes = _notes(experiment)
@@ -212,8 +214,8 @@ def _checked_runs(runs: Any, numbers: int) -> int:
 
 def _checked_times(times: Any, horizon: int) -> IntArray:
     try:
-        raw = np.asarray(times)
-    except (TypeError, ValueError):
+        raw = as_array(times)
+    except NotAnArray:
         raw = np.empty(0)
     if raw.ndim != 1 or raw.dtype.kind not in "iuf" or not raw.size or not (raw == np.floor(raw)).all():
         raise InvalidOption("times: expected a list of whole numbers, got something else")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from allocopt.bandit import LinearBandit
 from allocopt.certify.proof import read_json
 from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.validation import Array, IntArray, vector, whole_number
-from allocopt.writing import whole_file
+from allocopt.writing import file_path, whole_file
 
 if TYPE_CHECKING:
     from allocopt.policies.base import Phase
@@ -94,7 +95,7 @@ class SimulationResult:
 
     def quantiles(self, q: float | Sequence[float]) -> Array:
         """Quantiles of the regret over runs at each of the times, one row per level in [0, 1]."""
-        levels = vector("q", np.atleast_1d(np.asarray(q)), InvalidOption)
+        levels = vector("q", [q] if isinstance(q, Real) else q, InvalidOption)
         if ((levels < 0) | (levels > 1)).any():
             raise InvalidOption(f"q: expected levels between 0 and 1, got {levels.tolist()}")
         found: Array = np.quantile(self.regret, levels, axis=0)
@@ -118,7 +119,7 @@ class SimulationResult:
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write a .parquet (one row per run) or .json file, complete or not at all."""
-        target = Path(path)
+        target = file_path(path)
         writers: dict[str, Callable[[SimulationResult], bytes]] = {".parquet": _parquet, ".json": _json}
         writer = writers.get(target.suffix.lower())
         if writer is None:
@@ -207,7 +208,7 @@ def _parquet(result: SimulationResult) -> bytes:
 
 def load_simulation(path: str | PathLike[str]) -> SimulationResult:
     """Read what `SimulationResult.save` wrote."""
-    source = Path(path)
+    source = file_path(path)
     readers: dict[str, Callable[[Path], dict[str, Any]]] = {".parquet": _read_parquet, ".json": _read_json}
     reader = readers.get(source.suffix.lower())
     if reader is None:

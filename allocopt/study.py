@@ -17,6 +17,7 @@ from allocopt.study_spec import StudySpec
 from allocopt.study_store import StudyFolder, needs_pyarrow
 from allocopt.study_workers import Blocks, Done, environment, on_dask, on_this_machine
 from allocopt.validation import whole_number
+from allocopt.writing import file_path
 
 __all__ = ["StudyProgress", "StudyResult", "StudySpec", "study"]
 
@@ -182,7 +183,9 @@ def study(
     needs_pyarrow()
     started = time.perf_counter()
     identity = {**spec.canonical(), "with": environment()}
-    with StudyFolder.open(Path(folder), identity, spec.parameters, len(spec.quantities), spec.n_instances) as store:
+    with StudyFolder.open(
+        file_path(folder, "folder"), identity, spec.parameters, len(spec.quantities), spec.n_instances
+    ) as store:
         missing = list(store.missing())
         before = spec.n_instances - sum(len(part) for part in missing)
         blocks = Blocks(spec, missing)

@@ -19,6 +19,7 @@ from allocopt.study_quantities import QUANTITIES, WITH_WIDTH
 from allocopt.study_source import Source
 from allocopt.tolerances import DEFAULT_TOL
 from allocopt.validation import positive_number, whole_number
+from allocopt.writing import file_path
 
 __all__ = ["RESERVED", "StudySpec"]
 
@@ -57,7 +58,7 @@ class StudySpec:
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> StudySpec:
         """Read and check a spec; paths in it are relative to its own folder. `InvalidFile` says which key is wrong."""
-        source = Path(path)
+        source = file_path(path)
         try:
             content = tomllib.loads(source.read_text(encoding="utf-8-sig"))
         except OSError as error:

@@ -15,8 +15,8 @@ LARGEST: Final = 1e50
 """Vectors, costs and gaps may be as large as this and as small as its inverse (their largest entry, where they are
 vectors): squares and quotients of them then stay well inside the range of doubles."""
 
-SMALLEST: Final = 1e-150
-"""Entries of vectors are 0 or at least as large as this: products of two of them then do not underflow."""
+SMALLEST_ENTRY: Final = 1e-150
+"""Entries of vectors are zero or at least this large: products of two of them are then doubles with all their digits."""
 
 TIE: Final = 1e-14
 """Two means are a tie when they differ by at most this times the magnitude of the terms they are summed from

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from allocopt.conversion import NotAnArray, as_array, as_doubles, entries, place, unchanging
 from allocopt.errors import AllocoptError, InvalidOption
-from allocopt.tolerances import LARGEST
+from allocopt.tolerances import LARGEST, SMALLEST_ENTRY
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -23,7 +24,9 @@ __all__ = [
     "in_range",
     "index_array",
     "matrix",
+    "not_vanishing",
     "positive_number",
+    "smallest_entry",
     "vector",
     "whole_number",
 ]
@@ -37,19 +40,29 @@ def _describe(value: object) -> str:
         text = repr(value.item() if isinstance(value, np.generic) else value)
         return text if len(text) <= 60 else text[:57] + "..."
     if isinstance(value, Sequence):
-        return f"a {type(value).__name__} of {len(value)} items"
+        try:
+            return f"a {type(value).__name__} of {len(value)} items"
+        except Exception:  # a user's own class may raise anything
+            pass
     return f"a {type(value).__name__}"
 
 
 def _ragged(value: object) -> str | None:
     """Where a nested sequence stops being rectangular, if it does."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not len(value):
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not _length(value):
         return None
-    lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str | bytes) else None for row in value]
+    lengths = [_length(row) for row in value]
     for i, length in enumerate(lengths):
         if length != lengths[0]:
             return f"row {i} has {_items(length)} but row 0 has {_items(lengths[0])}"
     return None
+
+
+def _length(row: object) -> int | None:
+    try:
+        return None if isinstance(row, str | bytes) else len(row)  # type: ignore[arg-type]
+    except Exception:  # it has none, or a user's own class raises something
+        return None
 
 
 def _items(length: int | None) -> str:
@@ -59,39 +72,34 @@ def _items(length: int | None) -> str:
 def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, infinite: bool) -> Array:
     shape = {1: "a vector of numbers", 2: "a matrix of numbers (one row per vector)"}[ndim]
     try:
-        raw = np.asarray(value)
-    except (ValueError, TypeError, OverflowError):
-        raw = np.empty(0, dtype=object)
-    ragged = _ragged(value) if raw.dtype == object else None
-    if ragged:
+        raw = as_array(value)
+    except NotAnArray as problem:
+        ragged = _ragged(value)
+        if ragged is None:
+            raise error(f"{name}: {problem}") from None
+        raise error(f"{name}: expected {shape}, but the rows have different lengths: {ragged}") from None
+    if raw.dtype == object and (ragged := _ragged(value)):
         raise error(f"{name}: expected {shape}, but the rows have different lengths: {ragged}")
-    if raw.dtype.kind not in "fiub" or (raw.dtype == np.longdouble and np.longdouble is not np.float64):
-        raw = _as_float(name, raw, value, shape, error)
+    if raw.dtype == object and raw.ndim and raw.size:
+        raw = entries(name, raw, error, shape)
+    if raw.dtype.kind not in "fiub":
+        raise error(f"{name}: expected {shape}, got {_describe(value)}{_culprit(raw)}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
-    shared = raw.dtype == np.float64 and not raw.flags.writeable  # this is how large arrays stay single
-    result = raw if shared else np.array(raw, dtype=np.float64, order="C")
+    result = as_doubles(name, raw, error, given=value)
+    if not unchanging(result):  # what nobody can write to is shared: this is how large arrays stay single
+        result = np.array(result, order="C")
     bad = np.isnan(result) if infinite else ~np.isfinite(result)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f"row {where[0]}, column {where[1]}" if ndim == 2 else f"entry {where[0]}"
-        raise error(f"{name}: expected finite numbers, but {place} is {result[where]}")
+        raise error(f"{name}: expected finite numbers, but {place(where)} is {result[where]}")
     result.flags.writeable = False
     return result
 
 
-def _as_float(name: str, raw: np.ndarray[Any, Any], value: object, shape: str, error: type[AllocoptError]) -> Array:
-    """Object arrays of Fractions, Decimals or Python ints are welcome; strings, complex numbers and the rest are not."""
-    if raw.dtype == object and raw.size and not any(isinstance(v, str | bytes | None.__class__) for v in raw.flat):
-        try:
-            return raw.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    if raw.dtype.kind == "f":
-        return raw.astype(np.float64)
-    culprit = next((v for v in raw.flat if isinstance(v, str | bytes | complex | None.__class__)), None)
-    detail = f", which holds {_describe(culprit)}" if raw.ndim and raw.size else ""
-    raise error(f"{name}: expected {shape}, got {_describe(value)}{detail}")
+def _culprit(raw: np.ndarray[Any, Any]) -> str:
+    """The first entry of an array that holds something else than numbers."""
+    return f", which holds {_describe(raw.flat[0])}" if raw.ndim and raw.size else ""
 
 
 def matrix(name: str, value: object, error: type[AllocoptError]) -> Array:
@@ -112,19 +120,21 @@ def vector(
 def index_array(name: str, value: object, size: int, error: type[AllocoptError]) -> IntArray:
     """Read-only sorted distinct indices into ``range(size)``."""
     try:
-        raw = np.asarray(value)
-    except (ValueError, TypeError):
-        raw = np.empty(0, dtype=object)
+        raw = as_array(value)
+    except NotAnArray as problem:
+        raise error(
+            f"{name}: {str(problem).replace('expected numbers', 'expected a list of whole numbers', 1)}"
+        ) from None
     if raw.size == 0 and raw.ndim == 1:
         raw = raw.astype(np.int64)
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
         raise error(f"{name}: expected a list of whole numbers, got {_describe(value)}")
+    if len(raw) and (raw.min() < 0 or raw.max() >= size):
+        bad = int(raw.min() if raw.min() < 0 else raw.max())
+        raise error(f"{name}: expected indices from 0 to {size - 1}, got {bad}")
     result = np.unique(raw.astype(np.int64))
     if len(result) != len(raw):
         raise error(f"{name}: expected distinct indices, got repeated ones")
-    if len(result) and (result[0] < 0 or result[-1] >= size):
-        bad = int(result[0] if result[0] < 0 else result[-1])
-        raise error(f"{name}: expected indices from 0 to {size - 1}, got {bad}")
     result.flags.writeable = False
     return result
 
@@ -189,6 +199,25 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
             raise error(
                 f"{name}: expected rows that are zero or of magnitude {1 / limit**2:g} at least, but row {i} is {rows[i]:g}"
             )
+    if power == 1 and not each:  # vectors: their entries are multiplied with each other
+        least = smallest_entry(values)
+        if least < SMALLEST_ENTRY:
+            at = place(tuple(int(i) for i in np.argwhere(np.abs(values) == least)[0]))
+            not_vanishing(name, least, error, at)
+
+
+def smallest_entry(values: Array) -> float:
+    """The smallest magnitude of an entry that is not zero; inf where all are zero."""
+    return float(np.min(np.abs(values), where=values != 0, initial=np.inf))
+
+
+def not_vanishing(name: str, least: float, error: type[AllocoptError], where: str = "one") -> None:
+    """Refuse entries whose products with each other would leave the range of doubles; ``least`` is the smallest."""
+    if least < SMALLEST_ENTRY:
+        raise error(
+            f"{name}: expected entries that are zero or of magnitude {SMALLEST_ENTRY:g} at least, but {where} is {least:g}; "
+            "use other units or 0"
+        )
 
 
 def frozen(array: Array) -> Array:

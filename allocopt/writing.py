@@ -12,7 +12,23 @@ from typing import BinaryIO
 
 from allocopt.errors import InvalidFile
 
-__all__ = ["whole_file"]
+__all__ = ["file_path", "whole_file"]
+
+
+def file_path(path: object, name: str = "path") -> Path:
+    """A path that the system can be asked about; `InvalidFile` for what is no name of anything, ``name`` says of what."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidFile(f"{name}: expected the name of a file or folder, got a {type(path).__name__}")
+    try:
+        target = Path(path)
+        if b"\0" not in os.fsencode(target):
+            return target
+        reason = "a null character"
+    except UnicodeEncodeError:
+        reason = "characters that no name can have here"
+    except (TypeError, ValueError):
+        raise InvalidFile(f"{name}: expected the name of a file or folder, got a {type(path).__name__}") from None
+    raise InvalidFile(f"{name}: expected the name of a file or folder, but {str(target)!a} holds {reason}")
 
 
 @contextlib.contextmanager
@@ -21,7 +37,7 @@ def whole_file(path: str | PathLike[str], *, overwrite: bool, what: str = "the f
 
     An existing file is refused unless ``overwrite``, and then replaced in one step; ``what`` names the content in errors.
     """
-    target = Path(path)
+    target = file_path(path)
     taken = InvalidFile(f"{target}: exists already; choose another name or allow overwriting")
     temporary: Path | None = None
     try:

@@ -123,6 +123,12 @@ def _basis(problem: Canonical, weights: Array) -> Array:
     return basis
 
 
+def _unsuited(basis: Array) -> bool:
+    """Whether M^-1 = V Vᵀ, or M, is large; by the singular values of V, whose squares may be beyond the range of doubles."""
+    sizes = np.linalg.svd(basis, compute_uv=False)
+    return not 1.0 / np.sqrt(_ILL_CONDITIONED) <= sizes[-1] <= sizes[0] <= np.sqrt(_ILL_CONDITIONED)
+
+
 def _candidates(prices: Array, support: IntArray, count: int) -> IntArray:
     """The ``count`` best-priced features outside the support."""
     prices = prices.copy()
@@ -151,11 +157,10 @@ class _State:
     def refresh(self) -> None:
         """Compute M^-1 and g afresh; change the basis where it no longer suits M."""
         basis = _basis(self.white, self.weights)
-        inverse = basis @ basis.T
-        if not self.inverse.size or max(np.linalg.norm(inverse, 2), np.linalg.norm(basis, -2) ** -2) > _ILL_CONDITIONED:
+        if not self.inverse.size or _unsuited(basis):
             self.white = Canonical(self.white.features @ basis, self.white.targets @ basis, self.white.base)
-            inverse, basis = np.eye(len(basis)), np.eye(len(basis))
-        self.inverse = inverse
+            basis = np.eye(len(basis))
+        self.inverse = basis @ basis.T
         images = self.white.targets @ basis
         self.g = np.einsum("ij,ij->i", images, images)
         self.age = 0

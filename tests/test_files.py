@@ -114,9 +114,9 @@ def test_other_number_types_are_read_as_doubles(tmp_path, dtype):
         np.testing.assert_array_equal(read, arms)
 
 
-def test_a_npy_file_stays_mapped_all_the_way_into_the_program(tmp_path):
+def test_a_large_npy_file_stays_mapped_all_the_way_into_the_program(tmp_path):
     path = tmp_path / "large.npy"
-    np.save(path, np.random.default_rng(0).normal(size=(1000, 3)))
+    np.save(path, np.random.default_rng(0).normal(size=(700_000, 3)))
     arms = read_instance(path).arms
     on_disk = np.load(path, mmap_mode="r")
     base = arms
@@ -125,6 +125,15 @@ def test_a_npy_file_stays_mapped_all_the_way_into_the_program(tmp_path):
     assert isinstance(base, np.memmap)
     assert np.shares_memory(arms, ao.LinearBandit(arms, [1, 0, 0]).arms)
     np.testing.assert_array_equal(arms, on_disk)
+
+
+def test_a_small_npy_file_may_be_written_to_once_it_is_read(tmp_path):
+    path = tmp_path / "small.npy"
+    before = np.random.default_rng(0).normal(size=(1000, 3))
+    np.save(path, before)
+    arms = read_instance(path).arms
+    np.load(path, mmap_mode="r+")[:] = 0.0
+    np.testing.assert_array_equal(arms, before)
 
 
 # extension → content → words of the message

@@ -26,7 +26,7 @@ from allocopt.program import (
 )
 from allocopt.solution import Solution
 from allocopt.validation import Array, positive_number, vector, whole_number
-from allocopt.writing import whole_file
+from allocopt.writing import file_path, whole_file
 
 __all__ = ["FORMAT", "VERSION", "load_solution", "save_solution"]
 
@@ -36,7 +36,7 @@ VERSION = 1
 
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
-    target = Path(path)
+    target = file_path(path)
     text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
     with whole_file(target, overwrite=True, what="the proof file") as out:
         out.write(text.encode("utf-8") + b"\n")
@@ -106,7 +106,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
     """
     from allocopt.solve import recertify
 
-    source = Path(path)
+    source = file_path(path)
     document = read_json(source)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidProof(f'{source}: expected a proof file (a JSON object with "format": "{FORMAT}")')
