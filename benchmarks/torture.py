@@ -16,7 +16,7 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from datetime import date
 from itertools import count
@@ -164,11 +164,11 @@ def report(totals: Totals, command: str, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, names: list[str], sums: object) -> list[str]:
+def _table(title: str, names: list[str], sums: Callable[[str], Counter[str]]) -> list[str]:
     heads = ["instances", *STATUSES, "Infeasible", "refused", "gave up", *FALSE, "determined solved"]
     lines = [f"| {title} | " + " | ".join(heads) + " |", "|---" + "|--:" * len(heads) + "|"]
     for name in names:
-        counts: Counter[str] = sums(name)  # type: ignore[operator]
+        counts = sums(name)
         share = f"{counts['determined, solved'] / counts['determined']:.1%}" if counts["determined"] else ""
         cells = [f"**{counts[h]}**" if h in FALSE and counts[h] else f"{counts[h] or ''}" for h in heads[:-1]]
         lines.append(f"| {name} | " + " | ".join([*cells, share]) + " |")
@@ -183,7 +183,7 @@ def _cell(counts: Counter[str]) -> str:
 def _some(findings: list[Finding]) -> list[Finding]:
     """A few of each sort first, so that no sort hides another."""
     seen: Counter[tuple[str, str]] = Counter()
-    ranked = []
+    ranked: list[tuple[int, int, Finding]] = []
     for finding in findings:
         seen[finding.what, finding.family] += 1
         ranked.append((seen[finding.what, finding.family], len(ranked), finding))
@@ -232,7 +232,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the instance of --family and --seed as code")
     parser.add_argument("--output", type=Path, default=REPORT)
     options = parser.parse_args()
-    if torture_judge.judge is None:
+    if not torture_judge.HAVE_REFEREE:
         print("torture: allocopt/certify/referee.py is not there; nothing can be judged", file=sys.stderr)
         return 2
     if options.seed is not None or options.show:

@@ -136,7 +136,7 @@ def plain_theta(rng: Random, d: int) -> Array:
 
 
 def powers_of_two(rng: Random, size: Any, most: int = 45) -> Array:
-    return 2.0 ** rng.integers(-most, most + 1, size)
+    return np.ldexp(np.ones(size), rng.integers(-most, most + 1, size))
 
 
 def nudged(rng: Random, row: Array) -> Array:
@@ -328,7 +328,7 @@ def _(rng: Random, d: int, k: int) -> Any:
     return arms, theta
 
 
-@family("orthogonal arms", determined=True)
+@family("orthogonal arms")
 def _(rng: Random, d: int, k: int) -> Any:
     theta = plain_theta(rng, d + 1) if rng.uniform() < 0.5 else 1.0 - 10.0 ** rng.uniform(-12, 0, d + 1)
     arms = np.eye(d + 1)[rng.permutation(d + 1)]
@@ -339,5 +339,5 @@ def _(rng: Random, d: int, k: int) -> Any:
 def _(rng: Random, d: int, k: int) -> Any:
     arms = rng.normal(size=(d + 1, d + 1))
     means = 1.0 - 10.0 ** rng.uniform(-10, 0, d + 1)
-    theta = np.linalg.solve(arms, means)
+    theta = np.asarray(np.linalg.solve(arms, means), dtype=np.float64)
     return Instance("regret", arms, theta, value=independent_value(arms, theta))

@@ -14,8 +14,10 @@ from torture_roads import BATCHED, SINGLE, Outcome, travel
 
 try:
     from allocopt.certify.referee import judge
-except ImportError:  # nothing is judged then, and the command says so
-    judge = None  # type: ignore[assignment]
+
+    HAVE_REFEREE = True
+except ImportError:  # nothing can be judged then, and the command says so
+    HAVE_REFEREE = False
 
 STATUSES = ("CERTIFIED", "CONDITIONAL", "INACCURATE", "FAILED")
 FALSE = (
@@ -104,8 +106,7 @@ def run(task: Task, family: Family, seeds: Sequence[int] | None = None) -> Tally
         state = outcome.document["claim"]["status"] if outcome.document else outcome.what
         counts[state] += 1
         for what, text in wrong(outcome):
-            if what not in (state,):
-                counts[what] += 1
+            counts[what] += what != state  # counted above if it is the state itself
             findings.append(Finding(what, task.family, task.road, outcome.seed, text))
         if family.determined and task.road in _PROMISES_TOL and outcome.what in ("solved", "gave up"):
             counts["determined"] += 1
@@ -118,7 +119,7 @@ def wrong(outcome: Outcome) -> list[tuple[str, str]]:
     if outcome.what in ("uncaught", "warning"):
         return [(outcome.what, outcome.text)]
     if outcome.what == "Infeasible":
-        can = outcome.program is not None and feasible(outcome.program)
+        can = outcome.program is None or feasible(outcome.program)  # of batches and allocators: they always are
         return [("false Infeasible", outcome.text)] if can else []
     found = [("broken law", outcome.broken)] if outcome.broken else []
     if outcome.document is None:
@@ -132,8 +133,6 @@ def wrong(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _not_proven(document: dict[str, Any]) -> str:
-    if judge is None:
-        return ""
     try:
         verdict = judge(document)
     except Exception as error:  # it must judge whatever it is given

@@ -27,18 +27,18 @@ def _dependent_arms(rng: Random, k: int, d: int) -> Array:
     return np.hstack([arms, arms[:, :1]]) if rng.uniform() < 0.5 else arms
 
 
-def given_gaps(rng: Random, k: int) -> Array:
+def given_gaps(rng: Random, k: int, far: bool) -> Array:
     """Gaps that need not come from a θ: zeros among them, ordinary or spread over many magnitudes."""
-    gaps = rng.uniform(0, 1, k) if rng.uniform() < 0.7 else 10.0 ** rng.uniform(-6, 2, k)
+    gaps = 10.0 ** rng.uniform(-6, 2, k) if far else rng.uniform(0.01, 1, k)
     return np.where(rng.uniform(size=k) < 0.3, 0.0, gaps)
 
 
-def next_gaps(rng: Random, first: Array) -> Array:
+def next_gaps(rng: Random, first: Array, far: bool) -> Array:
     """Gaps as a policy asks for them one after the other: near the first ones, with other free arms, or all new."""
     what = rng.uniform()
     if what < 0.2:
-        return given_gaps(rng, len(first))
-    gaps = first * np.exp(rng.normal(size=len(first)) * rng.choice([1e-9, 1e-3, 0.1, 1.0]))
+        return given_gaps(rng, len(first), far)
+    gaps: Array = first * np.exp(rng.normal(size=len(first)) * rng.choice([1e-9, 1e-3, 0.1, 1.0]))
     if what < 0.5:
         gaps[int(rng.integers(len(gaps)))] = 0.0
     return gaps
@@ -46,7 +46,13 @@ def next_gaps(rng: Random, first: Array) -> Array:
 
 @family("horizon, given gaps", "horizon", determined=True)
 def _(rng: Random, d: int, k: int) -> Any:
-    return Instance("horizon", _dependent_arms(rng, k, d), gaps=given_gaps(rng, k), number=int(rng.integers(3, 10**6)))
+    gaps = given_gaps(rng, k, far=False)
+    return Instance("horizon", _dependent_arms(rng, k, d), gaps=gaps, number=int(rng.integers(3, 10**6)))
+
+
+@family("horizon, gaps far apart", "horizon")
+def _(rng: Random, d: int, k: int) -> Any:
+    return Instance("horizon", _dependent_arms(rng, k, d), gaps=given_gaps(rng, k, far=True), number=1000)
 
 
 @family("best arm identification", "best_arm", determined=True)
@@ -58,8 +64,13 @@ def _(rng: Random, d: int, k: int) -> Any:
 @family("optimism", "optimism", determined=True)
 def _(rng: Random, d: int, k: int) -> Any:
     arms = _dependent_arms(rng, k, d)
-    width = float(rng.choice([0.05, 0.3, 0.51, 1.0, 4.0, 100.0]))
-    return Instance("optimism", arms, plain_theta(rng, arms.shape[1]), number=width)
+    return Instance("optimism", arms, plain_theta(rng, arms.shape[1]), number=float(rng.choice([1.0, 4.0, 100.0])))
+
+
+@family("optimism, hardly feasible or not", "optimism")
+def _(rng: Random, d: int, k: int) -> Any:
+    arms = _dependent_arms(rng, k, d)
+    return Instance("optimism", arms, plain_theta(rng, arms.shape[1]), number=float(rng.choice([0.05, 0.3, 0.51])))
 
 
 @family("remaining", "remaining", determined=True)
@@ -142,3 +153,22 @@ def _(rng: Random, d: int, k: int) -> Any:
     upper = np.where(rng.uniform(size=k) < 0.5, np.inf, np.round(rng.uniform(0, 20, k), 2))
     lower = np.where(rng.uniform(size=k) < 0.5, 0.0, np.minimum(np.round(rng.uniform(0, 2, k), 2), upper))
     return _general(features, rng.uniform(0.1, 2, k), features, rng.uniform(0.5, 3, k), lower=lower, upper=upper)
+
+
+_COPIED = np.array([[1, -0.4, 1], [-1.4, -0.6, -1.4], [0.9, 0.6, 0.9]])
+_OLD_ERRORS = (
+    Instance("regret", _COPIED, np.array([-0.3, 0.9, 0.0])),
+    Instance("regret", np.array([[1, 0], [0.5, 1e-16]]), np.array([1.0, 0.0])),
+    Instance("regret", np.array([[1, 0], [0.999, 1e-16], [0, 1e-15]]), np.array([1.0, 0.0])),
+    _general(np.array([[1.0, 0.0]]), np.ones(1), np.array([[1.0, 1e-10]]), np.ones(1)),
+    _general(
+        np.array([[1.0, 0.0], [1.0, 6.0]]), np.ones(2), np.array([[1.0, 0.0], [1.0, 6.0]]), np.array([1e20, 1e-12]),
+        upper=np.array([2e-20, np.inf]),
+    ),
+)  # fmt: skip
+
+
+@family("old errors", "general")
+def _(rng: Random, d: int, k: int) -> Any:
+    """Programs of which something false was said once."""
+    return _OLD_ERRORS[int(rng.integers(len(_OLD_ERRORS)))]

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torture_families import CHUNK, Family, Instance
@@ -145,7 +145,8 @@ def _dask(instance: Instance, outcome: Outcome) -> None:
     outcome.program = instance.program()
     outcome.known = instance.value
     with dask.config.set(scheduler="threads", num_workers=2):
-        there = dataclasses.replace(instance, arms=da.from_array(instance.arms, chunks=(3, -1)))
+        away: Any = da.from_array(instance.arms, chunks=(3, -1))  # type: ignore[no-untyped-call]
+        there = dataclasses.replace(instance, arms=away)
         solution = _in_memory(ao.solve(there.program()), outcome.program)
     _claim(outcome, solution)
 
@@ -159,7 +160,7 @@ def _saved(instance: Instance, outcome: Outcome) -> None:
         loaded = ao.load_solution(path)
     _claim(outcome, loaded)
     enclosure = loaded.verify()
-    if solved(solution) and not np.isfinite(enclosure.upper):
+    if solution.status in SOLVED and not np.isfinite(enclosure.upper):
         outcome.broken = f"{solution.status.name}, but verify() proves [{enclosure.lower:.6g}, {enclosure.upper:.6g}]"
     elif solution.status is not loaded.status:
         outcome.broken = f"{solution.status.name} when saved, {loaded.status.name} when loaded"
@@ -177,26 +178,41 @@ def _recertified(instance: Instance, outcome: Outcome) -> None:
     _claim(outcome, recertify(outcome.program, allocation, multipliers, "interior-point", 1e-8, {}))
 
 
-def solved(solution: Solution) -> bool:
-    """Whether the status promises a gap within the tolerance."""
-    return solution.status in (ao.Status.CERTIFIED, ao.Status.CONDITIONAL)
+SOLVED = (ao.Status.CERTIFIED, ao.Status.CONDITIONAL)
+"""What promises a gap within the tolerance."""
+
+
+def _answer(instance: Instance, gaps: Array | None) -> tuple[Any, ...]:
+    """Status, bounds, allocation and multipliers, by `solve` or, where gaps are given, by the compiled roads too."""
+    one = ao.solve(instance.program())
+    said: tuple[Any, ...] = (one.status, one.lower, one.upper, one.allocation, one.multipliers)
+    if gaps is not None:
+        one = ao.Allocator(instance.arms).solve(gaps)
+        said += (one.status, one.lower, one.upper, one.allocation, one.multipliers)
+        many = ao.solve_many(instance.arms, gaps[None], workers=1)
+        said += (many.status[0], many.lower[0], many.upper[0], many.allocation[0], many.multipliers[0])
+    return said
+
+
+_SAID = ("status", "lower", "upper", "allocation", "multipliers")
 
 
 def _laws(instance: Instance, outcome: Outcome) -> None:
     """Units and order of the columns, copies of columns and columns of zeros say nothing new."""
     outcome.program = instance.program()
-    one = ao.solve(outcome.program)
-    _claim(outcome, one)
+    _claim(outcome, ao.solve(outcome.program))
+    gaps = _gaps_of(instance) if instance.kind in ("regret", "horizon") else None
     rng = np.random.default_rng(outcome.seed)
     d = instance.arms.shape[1]
     powers = 2.0 ** rng.integers(-10, 11, d)
-    two = ao.solve(_moved(instance, np.diag(powers)).program())
-    same = [one.status is two.status, one.lower == two.lower, one.upper == two.upper]
-    same += [np.array_equal(one.allocation, two.allocation), np.array_equal(one.multipliers, two.multipliers)]
-    names = ("status", "lower", "upper", "allocation", "multipliers")
-    if not all(same):
-        other = ", ".join(name for name, equal in zip(names, same, strict=True) if not equal)
-        outcome.broken = f"columns times {powers.tolist()} change {other}"
+    one, two = _answer(instance, gaps), _answer(_moved(instance, np.diag(powers)), gaps)
+    changed = [
+        i for i, (x, y) in enumerate(zip(one, two, strict=True)) if not np.array_equal(x, y, equal_nan=i % 5 > 0)
+    ]
+    if changed:
+        who = ("solve", "Allocator", "solve_many")
+        which = ", ".join(f"{_SAID[i % 5]} of {who[i // 5]}" for i in changed)
+        outcome.broken = f"columns times {powers.tolist()} change {which}"
         return
     order = rng.permutation(d)
     copy = int(rng.integers(d))
@@ -205,11 +221,13 @@ def _laws(instance: Instance, outcome: Outcome) -> None:
         (f"a copy of column {copy}", np.hstack([np.eye(d), np.eye(d)[:, [copy]]])),
         ("a column of zeros", np.hstack([np.eye(d), np.zeros((d, 1))])),
     ):
-        other = ao.solve(_moved(instance, matrix).program())
-        if solved(one) != solved(other):
-            outcome.broken = f"{what}: {one.status.name} becomes {other.status.name}"
-        elif one.lower > other.upper or other.lower > one.upper:
-            outcome.broken = f"{what}: [{one.lower!r}, {one.upper!r}] becomes [{other.lower!r}, {other.upper!r}]"
+        other = _answer(_moved(instance, matrix), gaps)
+        for at in range(0, len(one), 5):
+            if (one[at] in SOLVED) != (other[at] in SOLVED):
+                outcome.broken = f"{what}: {one[at].name} becomes {other[at].name}"
+            elif one[at + 1] > other[at + 2] or other[at + 1] > one[at + 2]:
+                before, after = ([float(x) for x in said[at + 1 : at + 3]] for said in (one, other))
+                outcome.broken = f"{what}: {before} becomes {after}"
 
 
 def _moved(instance: Instance, matrix: Array) -> Instance:
@@ -248,7 +266,9 @@ def sequence(family: Family, seeds: Sequence[int]) -> tuple[Array, list[tuple[in
     """The arms of the chunk's first instance, and gaps for each seed."""
     first = family.instance(seeds[0] - seeds[0] % CHUNK)
     start = _gaps_of(first)
-    return first.arms, [(seed, next_gaps(np.random.default_rng([seed, 1]), start)) for seed in seeds]
+    return first.arms, [
+        (seed, next_gaps(np.random.default_rng([seed, 1]), start, far=not family.determined)) for seed in seeds
+    ]
 
 
 def _allocator(family: Family, seeds: Sequence[int]) -> list[Outcome]:
@@ -258,13 +278,9 @@ def _allocator(family: Family, seeds: Sequence[int]) -> list[Outcome]:
     )
     if not made:
         return [dataclasses.replace(failed, seed=seed) for seed in seeds]
-    arms, sequence, allocator = made
+    _, asked, allocator = made
 
-    def call(outcome: Outcome, gaps: Array) -> None:
-        outcome.program = at_level(arms, gaps, 2.0)
-        _claim(outcome, allocator.solve(gaps))
-
-    return [attempt(seed, lambda outcome, gaps=gaps: call(outcome, gaps)) for seed, gaps in sequence]  # type: ignore[misc]
+    return [attempt(seed, lambda outcome, gaps=gaps: _claim(outcome, allocator.solve(gaps))) for seed, gaps in asked]  # type: ignore[misc]
 
 
 def _many_shared(family: Family, seeds: Sequence[int]) -> list[Outcome]:
@@ -272,42 +288,50 @@ def _many_shared(family: Family, seeds: Sequence[int]) -> list[Outcome]:
     failed = attempt(seeds[0], lambda _: made.extend(sequence(family, seeds)))
     if not made:
         return [dataclasses.replace(failed, seed=seed) for seed in seeds]
-    arms, sequence = made
+    arms, asked = made
     return _batch(
-        [seed for seed, _ in sequence],
-        lambda at: ao.solve_many(arms, np.array([sequence[i][1] for i in at]), workers=1),
+        [seed for seed, _ in asked],
+        lambda at: ao.solve_many(arms, np.array([asked[i][1] for i in at]), workers=1),
     )
+
+
+class _Given(NamedTuple):
+    """An instance of a batch."""
+
+    seed: int
+    arms: Array
+    gaps: Array
+    bandit: Any
 
 
 def _many_rows(family: Family, seeds: Sequence[int]) -> list[Outcome]:
-    return _many(
-        family,
-        seeds,
-        lambda group: ao.solve_many(np.array([i.arms for i, _ in group]), np.array([g for _, g in group]), workers=1),
-    )
+    def call(group: list[_Given]) -> Any:
+        return ao.solve_many(np.array([g.arms for g in group]), np.array([g.gaps for g in group]), workers=1)
+
+    return _many(family, seeds, call)
 
 
 def _many_bandits(family: Family, seeds: Sequence[int]) -> list[Outcome]:
-    return _many(family, seeds, lambda group: ao.solve_many([i.bandit() for i, _ in group], workers=1))
+    return _many(family, seeds, lambda group: ao.solve_many([g.bandit for g in group], workers=1))
 
 
-def _many(family: Family, seeds: Sequence[int], call: Callable[[list[tuple[Instance, Array]]], Any]) -> list[Outcome]:
+def _many(family: Family, seeds: Sequence[int], call: Callable[[list[_Given]], Any]) -> list[Outcome]:
     """The instances of a chunk as batches, one per shape."""
-    shapes: dict[tuple[int, ...], list[tuple[int, Instance, Array]]] = {}
+    shapes: dict[tuple[int, ...], list[_Given]] = {}
     outcomes = []
 
     def prepare(seed: int) -> None:
         instance = family.instance(seed)
-        gaps = _gaps_of(instance)
-        instance.program()
-        shapes.setdefault(instance.arms.shape, []).append((seed, instance, gaps))
+        bandit = instance.bandit() if instance.gaps is None else None
+        gaps = instance.gaps if bandit is None else bandit.gaps
+        shapes.setdefault(instance.arms.shape, []).append(_Given(seed, instance.arms, gaps, bandit))  # type: ignore[arg-type]
 
     for seed in seeds:
         outcome = attempt(seed, lambda _, seed=seed: prepare(seed))  # type: ignore[misc]
         if outcome.what != "solved":
             outcomes.append(outcome)
     for rows in shapes.values():
-        outcomes += _batch([row[0] for row in rows], lambda at, rows=rows: call([rows[i][1:] for i in at]))  # type: ignore[misc]
+        outcomes += _batch([g.seed for g in rows], lambda at, rows=rows: call([rows[i] for i in at]))  # type: ignore[misc]
     return outcomes
 
 
@@ -325,10 +349,9 @@ def _batch(seeds: list[int], call: Callable[[list[int]], Any]) -> list[Outcome]:
 
 def _row(batch: Any, row: int, outcome: Outcome) -> None:
     """The claim that a batch makes of one row."""
-    arms = batch.arms if batch.arms.ndim == 2 else batch.arms[row]
-    outcome.program = at_level(arms, batch.gaps[row], float(batch.levels[row]))
     if np.isnan(batch.upper[row]):  # the row's error has become a text: have it again
-        ao.solve(outcome.program)
+        arms = batch.arms if batch.arms.ndim == 2 else batch.arms[row]
+        ao.solve(at_level(arms, batch.gaps[row], float(batch.levels[row])))
         raise SolverFailed(batch.reasons[row])
     _claim(outcome, batch.solution(row))
     assert outcome.document is not None
