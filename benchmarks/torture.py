@@ -23,11 +23,10 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-import torture_judge
 import torture_programs  # noqa: F401  (enters its families into the table)
 from torture_families import CHUNK, FAMILIES
-from torture_judge import FALSE, STATUSES, Finding, Tally, Task, road_of, roads, run, wrong
-from torture_roads import BATCHED, travel
+from torture_judge import FALSE, HAVE_REFEREE, SHARES, STATUSES, Finding, Tally, Task, road_of, roads, run, wrong
+from torture_roads import BATCHED, sequence, travel
 
 REPORT = Path(__file__).parent / "TORTURE.md"
 WORKERS = 2
@@ -52,6 +51,11 @@ class Totals:
         self.seconds[tally.task.road][0] += tally.solving
         self.seconds[tally.task.road][1] += tally.judging
         self.findings += tally.findings
+
+    @property
+    def roads(self) -> list[str]:
+        """Those that were taken."""
+        return [road for road in SHARES if any(road == r for _, r in self.cells)]
 
     def of(self, family: str | None = None, road: str | None = None) -> Counter[str]:
         """The sums over a family, a road or everything."""
@@ -143,13 +147,14 @@ def report(totals: Totals, command: str, seconds: float) -> str:
     lines += _table(
         "Family", [f for f in FAMILIES if any(f == g for g, _ in totals.cells)], lambda name: totals.of(family=name)
     )
-    lines += _table("Road", list(dict.fromkeys(r for _, r in totals.cells)), lambda name: totals.of(road=name))
+    lines += _table("Road", totals.roads, lambda name: totals.of(road=name))
     lines += ["Milliseconds for an instance, solving and judging:", "", "| Road | solving | judging |", "|---|--:|--:|"]
-    for road, (solving, judging) in totals.seconds.items():
+    for road in totals.roads:
+        solving, judging = totals.seconds[road]
         n = max(1, totals.of(road=road)["instances"])
         lines.append(f"| {road} | {1e3 * solving / n:.2f} | {1e3 * judging / n:.2f} |")
     lines += ["", "Instances per family and road (of these false):", ""]
-    names = list(dict.fromkeys(r for _, r in totals.cells))
+    names = totals.roads
     lines += ["| Family | " + " | ".join(names) + " |", "|---" + "|--:" * len(names) + "|"]
     for family in FAMILIES:
         cells = [totals.cells.get((family, road), Counter()) for road in names]
@@ -202,8 +207,6 @@ def show(name: str, road: str | None, seed: int) -> bool:
     print(f"# {name}, {road}, seed {seed}")
     start = seed - seed % CHUNK if road in BATCHED else seed  # what came before in the sequence of gaps matters
     if road in ("Allocator", "solve_many, shared arms"):
-        from torture_roads import sequence
-
         arms, gaps = sequence(family, range(start, seed + 1))
         listed = ",\n    ".join(repr(row.tolist()) for _, row in gaps)
         print(f"import allocopt as ao\narms = {arms.tolist()!r}\ngaps = [\n    {listed},\n]")
@@ -225,14 +228,12 @@ def main() -> int:
     parser.add_argument("--instances", type=int, default=int(os.environ.get("ALLOCOPT_TORTURE") or 20_000))
     parser.add_argument("--seconds", type=float, help="start nothing new after this time")
     parser.add_argument("--family", choices=list(FAMILIES), metavar="NAME", help="; ".join(FAMILIES))
-    parser.add_argument(
-        "--road", choices=list(torture_judge.SHARES), metavar="NAME", help="; ".join(torture_judge.SHARES)
-    )
+    parser.add_argument("--road", choices=list(SHARES), metavar="NAME", help="; ".join(SHARES))
     parser.add_argument("--seed", type=int, help="one instance of the family")
     parser.add_argument("--show", action="store_true", help="print the instance of --family and --seed as code")
     parser.add_argument("--output", type=Path, default=REPORT)
     options = parser.parse_args()
-    if not torture_judge.HAVE_REFEREE:
+    if not HAVE_REFEREE:
         print("torture: allocopt/certify/referee.py is not there; nothing can be judged", file=sys.stderr)
         return 2
     if options.seed is not None or options.show:

@@ -88,18 +88,22 @@ class Family:
 
     def instance(self, seed: int) -> Instance:
         """The instance of a seed; seeds of a chunk have equally many arms and coordinates."""
-        mark = zlib.crc32(self.name.encode())
-        d, k = _sizes(np.random.default_rng([mark, seed // CHUNK]))
-        return self.make(np.random.default_rng([mark, seed]), d, k)
+        d, k = self.sizes(seed // CHUNK)
+        return self.make(np.random.default_rng([self._mark, seed]), d, k)
+
+    def sizes(self, chunk: int) -> tuple[int, int]:
+        """Coordinates and arms (a family may add a few) of the seeds of a chunk."""
+        rng = np.random.default_rng([self._mark, chunk])
+        if rng.uniform() < 0.06:
+            return int(rng.integers(4, 9)), int(rng.integers(10, 41))
+        return int(rng.integers(1, 6)), int(rng.integers(2, 11))
+
+    @property
+    def _mark(self) -> int:
+        return zlib.crc32(self.name.encode())
 
 
 FAMILIES: dict[str, Family] = {}
-
-
-def _sizes(rng: Random) -> tuple[int, int]:
-    if rng.uniform() < 0.03:
-        return int(rng.integers(4, 9)), int(rng.integers(10, 41))
-    return int(rng.integers(1, 6)), int(rng.integers(2, 11))
 
 
 def family(
@@ -136,7 +140,8 @@ def plain_theta(rng: Random, d: int) -> Array:
 
 
 def powers_of_two(rng: Random, size: Any, most: int = 45) -> Array:
-    return np.ldexp(np.ones(size), rng.integers(-most, most + 1, size))
+    powers: Array = np.ldexp(np.ones(size), rng.integers(-most, most + 1, size))
+    return powers
 
 
 def nudged(rng: Random, row: Array) -> Array:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from torture_exact import feasible
-from torture_families import CHUNK, Family
+from torture_families import CHUNK, FAMILIES, Family
 from torture_roads import BATCHED, SINGLE, Outcome, travel
 
 try:
@@ -26,7 +26,7 @@ FALSE = (
 """What must not happen; "false bounds" are those of INACCURATE and FAILED."""
 
 SHARES = {
-    "solve_many": (50, 30), "solve_many, shared arms": (50, 25), "solve_many, bandits": (50, 15), "Allocator": (50, 30),
+    "solve_many": (50, 25), "solve_many, shared arms": (50, 30), "solve_many, bandits": (50, 15), "Allocator": (50, 40),
     "auto": (20, 20), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "frank-wolfe": (5, 2),
     "conic": (1, 1), "streamed": (10, 4), "Dask": (1, 1), "saved": (5, 3), "recertified": (10, 4), "laws": (5, 5),
 }  # fmt: skip
@@ -58,8 +58,10 @@ class Task(NamedTuple):
 
     @property
     def seeds(self) -> range:
-        """The first seeds of the chunk: all where the road is fast, fewer where it is slow."""
-        return range(self.chunk * CHUNK, self.chunk * CHUNK + SHARES[self.road][0])
+        """The first seeds of the chunk: all where road and referee are fast, fewer where they are slow."""
+        d, k = FAMILIES[self.family].sizes(self.chunk)
+        seeds = SHARES[self.road][0]
+        return range(self.chunk * CHUNK, self.chunk * CHUNK + (seeds if d * k <= 60 else -(-seeds // 10)))
 
 
 def road_of(family: Family, chunk: int) -> str:

@@ -80,12 +80,20 @@ def _(rng: Random, d: int, k: int) -> Any:
     return Instance("remaining", arms, plain_theta(rng, arms.shape[1]), number=10**6, pulls=pulls)
 
 
+def _integers_of_low_rank(rng: Random, d: int, k: int) -> Array:
+    r = int(rng.integers(1, d + 2))
+    return small_integers(rng, k, r) @ small_integers(rng, r, d + 1)
+
+
 @family("G-optimal, integers", "g_optimal", determined=True)
 def _(rng: Random, d: int, k: int) -> Any:
-    r = int(rng.integers(1, d + 2))
-    arms = small_integers(rng, k, r) @ small_integers(rng, r, d + 1)
-    if rng.uniform() < 0.7:
-        arms = arms * powers_of_two(rng, (k, 1), 20) * powers_of_two(rng, d + 1, 20)
+    arms = _integers_of_low_rank(rng, d, k) * powers_of_two(rng, d + 1, 20)
+    return Instance("g_optimal", arms, value=Fraction(exact_rank(arms)))
+
+
+@family("G-optimal, rows scaled", "g_optimal")  # the value is still the rank, but designs over 2^80 are hard to come by
+def _(rng: Random, d: int, k: int) -> Any:
+    arms = _integers_of_low_rank(rng, d, k) * powers_of_two(rng, (k, 1), 20) * powers_of_two(rng, d + 1, 20)
     return Instance("g_optimal", arms, value=Fraction(exact_rank(arms)))
 
 
