@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test torture lint format bench routing regret scale story clean
+.PHONY: demo test laws torture lint format bench routing regret scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -21,8 +21,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(CORES)
 
-torture: $(STAMP)
+laws: $(STAMP)
 	ALLOCOPT_EXAMPLES=$(or $(ALLOCOPT_EXAMPLES),3000) $(BIN)/python -m pytest -n $(CORES) tests/test_laws.py tests/test_methods_agree.py
+
+torture: $(STAMP)
+	$(BIN)/python benchmarks/torture.py --instances $(or $(ALLOCOPT_TORTURE),20000)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,259 @@
+"""Torture: random programs of many families, solved on every road, and every claim judged in exact rationals.
+
+    python benchmarks/torture.py [--instances 20000] [--seconds S] [--family NAME] [--road NAME]
+    python benchmarks/torture.py --family NAME --seed N [--road NAME] --show      prints one instance as code, and what is said of it
+
+Writes ``benchmarks/TORTURE.md`` and exits with 1 if anything false was found. ALLOCOPT_TORTURE sets the number of instances.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from datetime import date
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+
+import torture_programs  # noqa: F401  (enters its families into the table)
+from torture_families import CHUNK, FAMILIES
+from torture_judge import FALSE, HAVE_REFEREE, SHARES, STATUSES, Finding, Tally, Task, road_of, roads, run, wrong
+from torture_roads import BATCHED, sequence, travel
+
+REPORT = Path(__file__).parent / "TORTURE.md"
+WORKERS = 2
+ENOUGH = 0.98
+"""The share of determined instances that must end as CERTIFIED or CONDITIONAL."""
+_FEW = 100  # determined instances below which their share says nothing
+_SHOWN = 40  # findings that are printed and written; all are counted
+_EVERY = 3.0  # seconds between two lines of progress
+
+
+class Totals:
+    """What was counted so far, per family and road."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.seconds: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self.findings: list[Finding] = []
+
+    def add(self, tally: Tally) -> None:
+        """The outcome of one more task."""
+        self.cells[tally.task.family, tally.task.road].update(tally.counts)
+        self.seconds[tally.task.road][0] += tally.solving
+        self.seconds[tally.task.road][1] += tally.judging
+        self.findings += tally.findings
+
+    @property
+    def roads(self) -> list[str]:
+        """Those that were taken."""
+        return [road for road in SHARES if any(road == r for _, r in self.cells)]
+
+    def of(self, family: str | None = None, road: str | None = None) -> Counter[str]:
+        """The sums over a family, a road or everything."""
+        total: Counter[str] = Counter()
+        for (f, r), counts in self.cells.items():
+            if family in (None, f) and road in (None, r):
+                total.update(counts)
+        return total
+
+    def falling_short(self) -> list[str]:
+        """Families whose determined instances were not solved often enough."""
+        short = []
+        for family in dict.fromkeys(f for f, _ in self.cells):
+            total = self.of(family)
+            if total["determined"] >= _FEW and total["determined, solved"] < ENOUGH * total["determined"]:
+                short.append(f"{family}: {total['determined, solved']} of {total['determined']}")
+        return short
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing false was found and nothing falls short."""
+        return not self.findings and not self.falling_short()
+
+
+def tasks(families: list[str], road: str | None) -> Iterator[Task]:
+    """Chunk after chunk, every family in turn."""
+    for chunk in count():
+        for name in families:
+            family = FAMILIES[name]
+            if road is None:
+                yield Task(name, road_of(family, chunk), chunk)
+            elif road in roads(family):
+                yield Task(name, road, chunk)
+
+
+def _run(task: Task) -> Tally:
+    return run(task, FAMILIES[task.family])
+
+
+def torture(
+    families: list[str], road: str | None, instances: int, seconds: float | None, workers: int = WORKERS
+) -> Totals:
+    """Run tasks until there are enough instances, or the time is over."""
+    totals = Totals()
+    started = said = time.monotonic()
+    planned = 0
+    stream = tasks(families, road)
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        waiting: set[Future[Tally]] = set()
+        while True:
+            over = planned >= instances or (seconds is not None and time.monotonic() - started > seconds)
+            while not over and len(waiting) < 2 * workers and planned < instances:
+                task = next(stream)
+                planned += len(task.seeds)
+                waiting.add(pool.submit(_run, task))
+            if not waiting:
+                break
+            done, waiting = wait(waiting, timeout=_EVERY, return_when=FIRST_COMPLETED)
+            for future in done:
+                totals.add(future.result())
+            if time.monotonic() - said > _EVERY:
+                said = time.monotonic()
+                _say_progress(totals, instances, said - started)
+    return totals
+
+
+def _say_progress(totals: Totals, instances: int, seconds: float) -> None:
+    total = totals.of()
+    per = 1e3 * seconds / max(1, total["instances"])
+    false = ", ".join(f"{total[name]} {name}" for name in FALSE if total[name]) or "nothing false"
+    print(
+        f"{seconds:6.0f} s  {total['instances']:>8} of {instances}  {per:.1f} ms each  {false}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def report(totals: Totals, command: str, seconds: float) -> str:
+    """The tables, in Markdown."""
+    total = totals.of()
+    lines = [
+        "# Torture", "",
+        "Random programs of many families, solved on every road; every claim is judged by `allocopt/certify/referee.py` in exact",
+        "rationals, every `Infeasible` by an exact check, and values that have a formula by that formula.", "",
+        f"    {command}", "",
+        f"{date.today()}: {total['instances']:,} instances in {seconds:,.0f} s with {WORKERS} processes; "
+        f"{sum(total[name] for name in FALSE):,} findings.", "",
+    ]  # fmt: skip
+    lines += _table(
+        "Family", [f for f in FAMILIES if any(f == g for g, _ in totals.cells)], lambda name: totals.of(family=name)
+    )
+    lines += _table("Road", totals.roads, lambda name: totals.of(road=name))
+    lines += ["Milliseconds for an instance, solving and judging:", "", "| Road | solving | judging |", "|---|--:|--:|"]
+    for road in totals.roads:
+        solving, judging = totals.seconds[road]
+        n = max(1, totals.of(road=road)["instances"])
+        lines.append(f"| {road} | {1e3 * solving / n:.2f} | {1e3 * judging / n:.2f} |")
+    lines += ["", "Instances per family and road (of these false):", ""]
+    names = totals.roads
+    lines += ["| Family | " + " | ".join(names) + " |", "|---" + "|--:" * len(names) + "|"]
+    for family in FAMILIES:
+        cells = [totals.cells.get((family, road), Counter()) for road in names]
+        if any(cells):
+            lines.append(f"| {family} | " + " | ".join(_cell(c) for c in cells) + " |")
+    lines.append("")
+    for text in totals.falling_short():
+        lines += [f"Too few determined instances solved: {text}.", ""]
+    if totals.findings:
+        lines += ["## Findings", ""]
+        lines += [f"- {_text(f)}" for f in _some(totals.findings)] + [""]
+    return "\n".join(lines)
+
+
+def _table(title: str, names: list[str], sums: Callable[[str], Counter[str]]) -> list[str]:
+    heads = ["instances", *STATUSES, "Infeasible", "refused", "gave up", *FALSE, "determined solved"]
+    lines = [f"| {title} | " + " | ".join(heads) + " |", "|---" + "|--:" * len(heads) + "|"]
+    for name in names:
+        counts = sums(name)
+        share = f"{counts['determined, solved'] / counts['determined']:.1%}" if counts["determined"] else ""
+        cells = [f"**{counts[h]}**" if h in FALSE and counts[h] else f"{counts[h] or ''}" for h in heads[:-1]]
+        lines.append(f"| {name} | " + " | ".join([*cells, share]) + " |")
+    return [*lines, ""]
+
+
+def _cell(counts: Counter[str]) -> str:
+    false = sum(counts[name] for name in FALSE)
+    return f"{counts['instances'] or ''}" + (f" (**{false}**)" if false else "")
+
+
+def _some(findings: list[Finding]) -> list[Finding]:
+    """A few of each sort first, so that no sort hides another."""
+    seen: Counter[tuple[str, str]] = Counter()
+    ranked: list[tuple[int, int, Finding]] = []
+    for finding in findings:
+        seen[finding.what, finding.family] += 1
+        ranked.append((seen[finding.what, finding.family], len(ranked), finding))
+    return [finding for _, _, finding in sorted(ranked)[:_SHOWN]]
+
+
+def _text(finding: Finding) -> str:
+    where = f'--family "{finding.family}" --road "{finding.road}" --seed {finding.seed}'
+    return f"{finding.what}: `{where}`: {finding.text[:300]}"
+
+
+def show(name: str, road: str | None, seed: int) -> bool:
+    """Print one instance as code, and what is said of it; whether that is true."""
+    family = FAMILIES[name]
+    road = road or road_of(family, seed // CHUNK)
+    print(f"# {name}, {road}, seed {seed}")
+    start = seed - seed % CHUNK if road in BATCHED else seed  # what came before in the sequence of gaps matters
+    if road in ("Allocator", "solve_many, shared arms"):
+        arms, gaps = sequence(family, range(start, seed + 1))
+        listed = ",\n    ".join(repr(row.tolist()) for _, row in gaps)
+        print(f"import allocopt as ao\narms = {arms.tolist()!r}\ngaps = [\n    {listed},\n]")
+        print("allocator = ao.Allocator(arms)\nfor row in gaps:\n    solution = allocator.solve(row)")
+    else:
+        print(family.instance(seed).code())
+    outcome = next(o for o in travel(family, road, range(start, seed + 1)) if o.seed == seed)
+    claim = outcome.document["claim"] if outcome.document else ""
+    print(f"# {outcome.what} {claim} {outcome.text}")
+    found = wrong(outcome)
+    for what, text in found:
+        print(f"# {what}: {text}")
+    return not found
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Random programs on every road, judged in exact rationals.")
+    parser.add_argument("--instances", type=int, default=int(os.environ.get("ALLOCOPT_TORTURE") or 20_000))
+    parser.add_argument("--seconds", type=float, help="start nothing new after this time")
+    parser.add_argument("--family", choices=list(FAMILIES), metavar="NAME", help="; ".join(FAMILIES))
+    parser.add_argument("--road", choices=list(SHARES), metavar="NAME", help="; ".join(SHARES))
+    parser.add_argument("--seed", type=int, help="one instance of the family")
+    parser.add_argument("--show", action="store_true", help="print the instance of --family and --seed as code")
+    parser.add_argument("--output", type=Path, default=REPORT)
+    options = parser.parse_args()
+    if not HAVE_REFEREE:
+        print("torture: allocopt/certify/referee.py is not there; nothing can be judged", file=sys.stderr)
+        return 2
+    if options.seed is not None or options.show:
+        if options.family is None or options.seed is None:
+            parser.error("--show needs --family and --seed")
+        return 0 if show(options.family, options.road, options.seed) else 1
+    started = time.monotonic()
+    chosen = list(FAMILIES) if options.family is None else [options.family]
+    if options.road is not None and not any(options.road in roads(FAMILIES[name]) for name in chosen):
+        parser.error(f"no program of this family can take the road {options.road!r}")
+    totals = torture(chosen, options.road, options.instances, options.seconds)
+    seconds = time.monotonic() - started
+    options.output.write_text(report(totals, " ".join(["python", *sys.argv]), seconds), encoding="utf-8")
+    for finding in _some(totals.findings):
+        print(_text(finding))
+    for text in totals.falling_short():
+        print(f"too few determined instances solved: {text}")
+    _say_progress(totals, options.instances, seconds)
+    return 0 if totals.sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

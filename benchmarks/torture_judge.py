@@ -1,0 +1,157 @@
+"""The judgement of torture: what of an outcome is false, by the referee and by values that are known exactly."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from torture_exact import feasible
+from torture_families import CHUNK, FAMILIES, Family
+from torture_roads import BATCHED, SINGLE, Outcome, travel
+
+try:
+    from allocopt.certify.referee import judge
+
+    HAVE_REFEREE = True
+except ImportError:  # nothing can be judged then, and the command says so
+    HAVE_REFEREE = False
+
+STATUSES = ("CERTIFIED", "CONDITIONAL", "INACCURATE", "FAILED")
+FALSE = (
+    "false CERTIFIED", "false CONDITIONAL", "false bounds", "false Infeasible", "broken law", "uncaught", "warning",
+)  # fmt: skip
+"""What must not happen; "false bounds" are those of INACCURATE and FAILED."""
+
+SHARES = {
+    "solve_many": (50, 25), "solve_many, shared arms": (50, 30), "solve_many, bandits": (50, 15), "Allocator": (50, 40),
+    "auto": (20, 20), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "frank-wolfe": (5, 2),
+    "conic": (1, 1), "streamed": (10, 4), "Dask": (1, 1), "saved": (5, 3), "recertified": (10, 4), "laws": (5, 5),
+}  # fmt: skip
+"""For each road: how many seeds of a chunk take it, and how often a chunk goes that way once every road was taken."""
+
+_PROMISES_TOL = {*BATCHED, "auto", "interior-point", "active-set", "streamed", "Dask", "saved", "laws"}
+"""The roads on which an instance that is determined must end with a gap within the tolerance."""
+
+
+def roads(family: Family) -> list[str]:
+    """The roads that the programs of a family can take."""
+    if family.kind == "regret":
+        return list(SHARES)
+    if family.kind == "horizon":
+        apart = {"solve_many, bandits"}
+    elif family.kind == "g_optimal":
+        apart = set(BATCHED)
+    else:
+        apart = {*BATCHED, "streamed", "Dask"}
+    return [road for road in SHARES if road not in apart]
+
+
+class Task(NamedTuple):
+    """The seeds of a chunk of a family, on one road."""
+
+    family: str
+    road: str
+    chunk: int
+
+    @property
+    def seeds(self) -> range:
+        """The first seeds of the chunk: all where road and referee are fast, fewer where they are slow."""
+        d, k = FAMILIES[self.family].sizes(self.chunk)
+        seeds = SHARES[self.road][0]
+        return range(self.chunk * CHUNK, self.chunk * CHUNK + (seeds if d * k <= 60 else -(-seeds // 10)))
+
+
+def road_of(family: Family, chunk: int) -> str:
+    """The road of a chunk: each road once, then by their shares, in an order that is always the same."""
+    able = roads(family)
+    if chunk < len(able):
+        return able[chunk]
+    cycle = [road for road in able for _ in range(SHARES[road][1])]
+    return cycle[(chunk * 7919) % len(cycle)]  # a prime larger than any cycle: every entry has its turn
+
+
+class Finding(NamedTuple):
+    """Something false, and how to see it again."""
+
+    what: str
+    family: str
+    road: str
+    seed: int
+    text: str
+
+
+class Tally(NamedTuple):
+    """What became of a task."""
+
+    task: Task
+    counts: Counter[str]
+    findings: list[Finding]
+    solving: float
+    judging: float
+
+
+def run(task: Task, family: Family, seeds: Sequence[int] | None = None) -> Tally:
+    """Solve and judge."""
+    started = time.perf_counter()
+    outcomes = travel(family, task.road, task.seeds if seeds is None else seeds)
+    between = time.perf_counter()
+    counts: Counter[str] = Counter()
+    findings = []
+    for outcome in outcomes:
+        if outcome.what == "unavailable":  # a method that does not take this program was not visited
+            counts["unavailable"] += 1
+            continue
+        counts["instances"] += 1
+        state = outcome.document["claim"]["status"] if outcome.document else outcome.what
+        counts[state] += 1
+        for what, text in wrong(outcome):
+            counts[what] += what != state  # counted above if it is the state itself
+            findings.append(Finding(what, task.family, task.road, outcome.seed, text))
+        if family.determined and task.road in _PROMISES_TOL and outcome.what in ("solved", "gave up"):
+            counts["determined"] += 1
+            counts["determined, solved"] += state in ("CERTIFIED", "CONDITIONAL")
+    return Tally(task, counts, findings, between - started, time.perf_counter() - between)
+
+
+def wrong(outcome: Outcome) -> list[tuple[str, str]]:
+    """Everything that is false about an outcome: one of `FALSE`, and the reason."""
+    if outcome.what in ("uncaught", "warning"):
+        return [(outcome.what, outcome.text)]
+    if outcome.what == "Infeasible":
+        can = outcome.program is None or feasible(outcome.program)  # of batches and allocators: they always are
+        return [("false Infeasible", outcome.text)] if can else []
+    found = [("broken law", outcome.broken)] if outcome.broken else []
+    if outcome.document is None:
+        return found
+    status = outcome.document["claim"]["status"]
+    text = _refuted(outcome.document["claim"], outcome.known) if status == "CERTIFIED" else ""
+    text = text or _not_proven(outcome.document)
+    if text:
+        found.append((f"false {status}" if status in STATUSES[:2] else "false bounds", text))
+    return found
+
+
+def _not_proven(document: dict[str, Any]) -> str:
+    try:
+        verdict = judge(document)
+    except Exception as error:  # it must judge whatever it is given
+        return f"the referee raised {type(error).__name__}: {error}"
+    if verdict.proven:
+        return ""
+    above = "inf" if verdict.upper is None else f"{float(verdict.upper):.12g}"
+    claim = document["claim"]
+    claimed = f"claimed [{claim['lower']:.12g}, {float(claim['upper']):.12g}]"
+    return f"{claimed}, proven [{float(verdict.lower):.12g}, {above}]: {'; '.join(verdict.problems)}"
+
+
+def _refuted(claim: dict[str, Any], known: Fraction | None) -> str:
+    """Whether a value that a formula gives lies outside the claimed interval."""
+    if known is None or Fraction(claim["lower"]) <= known <= Fraction(float(claim["upper"])):
+        return ""
+    return f"claimed [{claim['lower']!r}, {claim['upper']!r}], but the value is {float(known)!r}"
+
+
+assert set(SHARES) == {*SINGLE, *BATCHED}
