@@ -249,7 +249,7 @@ def number(value: Any, infinite: bool = False, signed: bool = False) -> Any:
 
 
 def numbers(values: Any, length: int | None = None, infinite: bool = False, signed: bool = False) -> list[Any]:
-    need(isinstance(values, list) and length in (None, len(values)), f"expected a list of {length} numbers")
+    need(isinstance(values, list) and length in (None, len(values)), f"expected a list of {length or 'some'} numbers")
     return [number(value, infinite, signed) for value in values]
 
 
