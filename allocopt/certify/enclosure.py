@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Enclosure", "enclose"]
 
 _PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; the first that makes the balls' own width negligible is kept
+_MOST_BITS = 100_000  # more takes hours and decides nothing
 _NEGLIGIBLE = 1e-14  # relative width of the balls, far below the gap of any floating-point solution
 _TRACE = 2.0**-20  # of the growth is given to every arm, so that H becomes invertible
 _CANDIDATES = 16  # breakpoints of the dual that are tried next to the best one in floating point
@@ -66,8 +67,10 @@ class Enclosure:
 
 def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
     """The interval that a solution's allocation and multipliers prove for its program."""
-    if precision is not None and (not isinstance(precision, int) or isinstance(precision, bool) or precision < 64):
-        raise InvalidOption(f"precision: expected a whole number of bits >= 64, got {precision!r}")
+    if precision is not None:
+        whole = isinstance(precision, int) and not isinstance(precision, bool)
+        if not whole or not 64 <= precision <= _MOST_BITS:
+            raise InvalidOption(f"precision: expected a whole number of bits, 64 to {_MOST_BITS}, got {precision!r}")
     program = solution.program
     quotient = reduce(program).quotient
     exact = exact_program(program, quotient)
