@@ -47,6 +47,8 @@ class Origin:
     number: float | None = None
     """f_n for horizon, log n for remaining, the width a for optimism: the double that the program was built with."""
     horizon: int | None = None
+    constant: float | None = None
+    """The universal constant of f_n, where the level was computed from n."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +295,9 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
         rank = store_rank(store)
     level = f_n(n, rank, constant)
     if store is not None:
-        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level, horizon=n))
-    return horizon_at_level(x, delta, level, n)
+        origin = Origin("horizon", gaps=delta, number=level, horizon=n, constant=float(constant))
+        return _streamed_with_gaps(store, delta, 1.0 / level, origin)
+    return horizon_at_level(x, delta, level, n, float(constant))
 
 
 def at_level(arms: Any, gaps: Any, level: float, seen: SurveyReport | None = None) -> AllocationProgram:
@@ -325,9 +328,12 @@ def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]
     return store, x, delta
 
 
-def horizon_at_level(arms: Array, gaps: Array, level: float, n: int | None) -> AllocationProgram:
+def horizon_at_level(
+    arms: Array, gaps: Array, level: float, n: int | None, constant: float | None = None
+) -> AllocationProgram:
     """``horizon`` with f_n given as a number (a proof file stores it so)."""
-    return _arm_program(arms, gaps, 1.0 / level, Origin("horizon", gaps=gaps, number=level, horizon=n))
+    origin = Origin("horizon", gaps=gaps, number=level, horizon=n, constant=constant)
+    return _arm_program(arms, gaps, 1.0 / level, origin)
 
 
 def best_arm(bandit: LinearBandit) -> AllocationProgram:

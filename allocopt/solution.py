@@ -112,12 +112,17 @@ class Solution:
         bandit = self.program.origin.bandit
         return None if bandit is None else bandit.labels
 
-    def verify(self, precision: int | None = None) -> Enclosure:
+    def verify(self, precision: int | None = None, *, exact: bool = False) -> Enclosure:
         """Prove an interval for the value, in exact rationals and ball arithmetic, from the numbers the user passed.
 
         Only the allocation and multipliers of this solution are used; no solver and no floating-point bound is trusted.
-        ``precision`` is the number of bits to work with (chosen automatically by default).
+        ``precision`` is the number of bits to work with (chosen automatically by default). With ``exact`` the referee
+        (`allocopt.certify.referee`) is asked instead, which rounds nothing until the end: slow beyond some hundred arms.
         """
+        if exact:
+            from allocopt.certify.proof import exact_enclosure
+
+            return exact_enclosure(self, precision)
         from allocopt.certify.enclosure import enclose
 
         return enclose(self, precision)

@@ -29,6 +29,8 @@ class Enclosure:
     """What the proof takes for granted, with exact sizes; empty if nothing."""
     precision: int
     """Bits of the arithmetic: 53 for the theorem on doubles, more for balls, 0 for rationals."""
+    problems: tuple[str, ...] = ()
+    """Why the referee does not follow the claim of the solution, where it was asked and does not."""
 
     @property
     def tied_gaps(self) -> Mapping[int, float]:
@@ -38,7 +40,7 @@ class Enclosure:
     @property
     def notes(self) -> tuple[str, ...]:
         """The assumptions as sentences."""
-        return tuple(a.text for a in self.assumptions)
+        return (*(a.text for a in self.assumptions), *self.problems)
 
     @property
     def midpoint(self) -> float:

@@ -1,12 +1,16 @@
 """Proof files: everything that `Solution.verify` needs, as JSON that any language can read.
 
 Floats are written with Python's shortest round-trip representation, so the doubles come back to the bit; infinities are
-the strings "inf". The bounds in the file are for human readers: loading recomputes them.
+the strings "inf". Loading trusts nothing: everything that a proof rests on is checked or refused, and a claim that the stored
+allocation and multipliers do not prove is refused too. `allocopt/certify/referee.py` checks the same file without allocopt.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,12 @@ from typing import Any
 import numpy as np
 
 from allocopt.bandit import LinearBandit, arm_matrix
-from allocopt.errors import AllocoptError, InvalidFile, InvalidProof
+from allocopt.certify import referee
+from allocopt.certify.assumptions import Assumption
+from allocopt.certify.enclosure import Enclosure, enclose
+from allocopt.certify.reduction import reduce, spanning_coordinates
+from allocopt.concentration import f_n
+from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof
 from allocopt.program import (
     AllocationProgram,
     best_arm,
@@ -24,14 +33,16 @@ from allocopt.program import (
     regret,
     remaining_at_log,
 )
-from allocopt.solution import Solution
-from allocopt.validation import Array, positive_number, vector, whole_number
+from allocopt.solution import Solution, Status
+from allocopt.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.writing import file_path, whole_file
 
-__all__ = ["FORMAT", "VERSION", "load_solution", "save_solution"]
+__all__ = ["FORMAT", "VERSION", "exact_enclosure", "load_solution", "proof_document", "save_solution"]
 
 FORMAT = "allocopt-proof"
-VERSION = 1
+VERSION = 2
+_BITS = 256  # of the balls that decide whether a witness proves a claim
+_LEVEL_TOLERANCE = 1e-12  # of f_n and log n, which another machine's logarithm may round otherwise
 
 
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
@@ -44,16 +55,56 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 def proof_document(solution: Solution) -> dict[str, Any]:
     """The content of a proof file."""
+    quotient = reduce(solution.program).quotient
+    assumptions, status = solution.assumptions, solution.status
+    if not any(a.kind == "tie" for a in assumptions):
+        assumptions += tie_assumptions(solution.program.origin.bandit)
+    if status is Status.CERTIFIED and assumptions:
+        status = Status.CONDITIONAL
     return {
         "format": FORMAT,
         "version": VERSION,
         "program": _describe(solution.program),
+        "quotient": {
+            "pivot_arms": list(quotient.pivot_arms),
+            "pivot_columns": list(quotient.pivot_columns),
+            "basis_arms": list(quotient.basis_arms),
+            "coordinates": list(quotient.coordinates),
+        },
+        "assumptions": [a.as_json() for a in assumptions],
         "method": solution.method,
         "tol": solution.tol,
-        "claim": {"lower": _number(solution.lower), "upper": _number(solution.upper), "status": solution.status.name},
+        "claim": {"lower": _number(solution.lower), "upper": _number(solution.upper), "status": status.name},
         "allocation": _numbers(solution.allocation),
         "multipliers": _numbers(solution.multipliers),
     }
+
+
+def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosure:
+    """The interval that the referee proves for a solution; only the two ends are rounded, outwards, to doubles."""
+    if precision is not None:
+        raise InvalidOption("precision: expected none with exact=True, which works in rationals")
+    verdict = referee.judge(proof_document(solution))
+    return Enclosure(_down(verdict.lower), _up(verdict.upper), solution.assumptions, 0, tuple(verdict.problems))
+
+
+def _down(x: Fraction) -> float:
+    """The largest double that is not above x."""
+    if x > _LARGEST_DOUBLE:
+        return float(_LARGEST_DOUBLE)
+    y = float(x)
+    return y if Fraction(y) <= x else math.nextafter(y, -math.inf)
+
+
+def _up(x: Fraction | None) -> float:
+    """The smallest double that is not below x."""
+    if x is None or x > _LARGEST_DOUBLE:
+        return math.inf
+    y = float(x)
+    return y if Fraction(y) >= x else math.nextafter(y, math.inf)
+
+
+_LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
 def _number(x: float) -> float | str:
@@ -88,6 +139,8 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
         described[_NUMBER_NAMES[program.kind]] = origin.number
     if origin.horizon is not None:
         described["n"] = origin.horizon
+    if origin.constant is not None:
+        described["constant"] = origin.constant
     if program.kind == "general":
         for name in ("features", "targets"):
             described[name] = getattr(program, name).tolist()
@@ -102,45 +155,195 @@ _NUMBER_NAMES = {"horizon": "f_n", "remaining": "log_n", "optimism": "width"}
 def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a proof file. Bounds and status are recomputed; `Solution.verify` then proves an interval.
 
-    Raises `InvalidFile` if the file cannot be read and `InvalidProof` if it contradicts itself.
+    ``stats["claim"]`` is what the file claims; its entry ``wider`` says whether the allocation and multipliers prove more.
+    Raises `InvalidFile` if the file cannot be read, and `InvalidProof` if it contradicts itself, assumes more than rounding or
+    claims what its allocation and multipliers do not prove.
     """
-    from allocopt.solve import recertify
-
     source = file_path(path)
-    document = read_json(source)
+    document = read_json(source, InvalidProof)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidProof(f'{source}: expected a proof file (a JSON object with "format": "{FORMAT}")')
-    if document.get("version") != VERSION:
-        raise InvalidProof(f"{source}: expected version {VERSION}, got {document.get('version')!r}; update allocopt")
+    version = document.get("version")
+    if version == 1 and isinstance(version, int) and not isinstance(version, bool):
+        raise InvalidProof(f"{source}: this proof was made by an older version of allocopt; solve again")
+    if version != VERSION or isinstance(version, bool):
+        raise InvalidProof(f"{source}: expected version {VERSION}, got {version!r}; update allocopt")
     try:
-        program = _rebuild(_entry(document, "program", dict))
-        allocation = vector("allocation", _with_inf(_entry(document, "allocation", list)), InvalidProof,
-                            length=program.n_arms, infinite=True)  # fmt: skip
-        length = program.n_targets if program.target_arms is None else program.n_arms
-        multipliers = vector("multipliers", _entry(document, "multipliers", list), InvalidProof, length=length)
-        for name, values in (("allocation", allocation), ("multipliers", multipliers)):
-            if (values < 0).any():
-                i = int(np.flatnonzero(values < 0)[0])
-                raise InvalidProof(f"{name}: expected entries >= 0, but entry {i} is {float(values[i])!r}")
-        unexpected = np.setxor1d(np.flatnonzero(np.isinf(allocation)), program.free)
-        if len(unexpected):
-            raise InvalidProof(
-                f"allocation: arm {unexpected[0]} is infinite without being free, or the other way round"
-            )
-        method = _entry(document, "method", str)
-        tol = positive_number("tol", document.get("tol"), InvalidProof)
-        claim = _entry(document, "claim", dict)
-        ends = vector("claim", _with_inf([claim.get("lower"), claim.get("upper")]), InvalidProof, infinite=True)
-        stats = {"claim": {"lower": float(ends[0]), "upper": float(ends[1])}}
-        return recertify(program, allocation, multipliers, method, tol, stats)
+        for place, problem in _bad_numbers(document):
+            raise InvalidProof(f"{place}: {problem}")
+        return _checked(document)
     except AllocoptError as error:
         raise InvalidProof(f"{source}: {error}") from None
 
 
-def read_json(source: Path) -> Any:
-    """A JSON file's content, or `InvalidFile` with what is wrong and where."""
+def _checked(document: dict[str, Any]) -> Solution:
+    """The solution in a document of this version, with everything that it rests on checked."""
+    from allocopt.solve import recertify
+
+    program = _rebuild(_entry(document, "program", dict))
+    allocation = vector("allocation", _with_inf(_entry(document, "allocation", list)), InvalidProof,
+                        length=program.n_arms, infinite=True)  # fmt: skip
+    length = program.n_targets if program.target_arms is None else program.n_arms
+    multipliers = vector("multipliers", _entry(document, "multipliers", list), InvalidProof, length=length)
+    for name, values in (("allocation", allocation), ("multipliers", multipliers)):
+        if (values < 0).any():
+            i = int(np.flatnonzero(values < 0)[0])
+            raise InvalidProof(f"{name}: expected entries >= 0, but entry {i} is {float(values[i])!r}")
+        in_range(name, values, InvalidProof, power=4)
+    unexpected = np.setxor1d(np.flatnonzero(np.isinf(allocation)), program.free)
+    if len(unexpected):
+        raise InvalidProof(f"allocation: arm {unexpected[0]} is infinite without being free, or the other way round")
+    _check_quotient(_entry(document, "quotient", dict), program)
+    assumptions = [_assumption(a, program.n_arms) for a in _entry(document, "assumptions", list)]
+    method = _entry(document, "method", str)
+    tol = positive_number("tol", document.get("tol"), InvalidProof)
+    claim = _entry(document, "claim", dict)
+    ends = vector("claim", _with_inf([claim.get("lower"), claim.get("upper")]), InvalidProof, infinite=True)
+    lower, upper = float(ends[0]), float(ends[1])
+    if not 0 <= lower <= upper or lower == math.inf:
+        raise InvalidProof(f"claim: expected 0 <= lower <= upper, got [{lower!r}, {upper!r}]")
+    status = _claimed_status(claim, lower, upper, tol, assumptions)
+
+    found = recertify(program, allocation, multipliers, method, tol, {})
+    for needed in found.assumptions:
+        _check_listed(needed, assumptions)
+    proven = found.lower, found.upper
+    if not (lower <= proven[0] and proven[1] <= upper):  # rounded by a margin; balls decide where that is too little
+        enclosure = enclose(found, _BITS)
+        proven = enclosure.lower, enclosure.upper
+        if not (lower <= proven[0] and proven[1] <= upper):
+            raise InvalidProof(
+                f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
+                f"[{proven[0]!r}, {proven[1]!r}] only"
+            )
+    slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
+    claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
+    return found.noting(claim=claimed)
+
+
+def _claimed_status(
+    claim: dict[str, Any], lower: float, upper: float, tol: float, assumptions: list[Assumption]
+) -> str:
+    """The status that a file claims, if it fits what the file says besides."""
+    status = claim.get("status")
+    if status not in Status.__members__:
+        raise InvalidProof(f"claim: expected a status ({', '.join(Status.__members__)}), got {status!r}")
+    if status not in ("CERTIFIED", "CONDITIONAL"):
+        return str(status)
+    if upper == math.inf or Fraction(upper) - Fraction(lower) > Fraction(tol) * Fraction(lower):
+        raise InvalidProof(f"claim: the status is {status}, but the gap of [{lower!r}, {upper!r}] is above tol {tol!r}")
+    if status == "CERTIFIED" and assumptions:
+        raise InvalidProof("claim: the status is CERTIFIED, but assumptions are listed; that would be CONDITIONAL")
+    if status == "CONDITIONAL" and not assumptions:
+        raise InvalidProof("claim: the status is CONDITIONAL, but no assumption is listed")
+    return str(status)
+
+
+def _check_quotient(quotient: dict[str, Any], program: AllocationProgram) -> None:
+    """The witness for the referee; the proof here finds its own."""
+    sizes = {"pivot_arms": program.n_arms, "pivot_columns": program.dim, "basis_arms": program.n_arms,
+             "coordinates": program.dim}  # fmt: skip
+    for name, size in sizes.items():
+        index_list(f"quotient.{name}", _entry(quotient, name, list), size)
+    if set(quotient["pivot_columns"]) & set(quotient["coordinates"]):
+        raise InvalidProof("quotient: a column is both eliminated and kept")
+    if not set(quotient["pivot_arms"]) <= set(program.free.tolist()):
+        raise InvalidProof("quotient.pivot_arms: an arm is not free")
+
+
+def index_list(name: str, values: list[Any], size: int) -> list[int]:
+    """Distinct indices below ``size``, in the order of the file."""
+    for i in values:
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < size:
+            raise InvalidProof(f"{name}: expected indices from 0 to {size - 1}, got {i!r}")
+    if len(set(values)) < len(values):
+        raise InvalidProof(f"{name}: expected distinct indices, got repeated ones")
+    return values
+
+
+def _assumption(stored: Any, n_arms: int) -> Assumption:
+    """An assumption of a file; one that rounding does not explain is refused."""
+    if not isinstance(stored, dict):
+        raise InvalidProof(f"assumptions: expected objects, got a {type(stored).__name__}")
+    kind, size, text = (_entry(stored, name, str) for name in ("kind", "size", "text"))
+    if kind not in ("tie", "dependence"):
+        raise InvalidProof(f'assumptions: expected the kind "tie" or "dependence", got {kind!r}')
+    arms = index_list("assumptions: arms", _entry(stored, "arms", list), n_arms)
     try:
-        return json.loads(source.read_text(encoding="utf-8-sig"))
+        exact = Fraction(
+            *(int(part) for part in size.split("/"))
+        )  # not Fraction(size): that would take 1e999999999 too
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise InvalidProof(f'assumptions: expected a size "p/q", got {size[:60]!r}') from None
+    result = Assumption(kind, tuple(arms), exact, text)
+    if exact < 0 or not result.at_rounding_level:
+        raise InvalidProof(
+            f"assumptions: a {kind} of relative size {_short(exact)} is more than rounding explains; nothing is proven"
+        )
+    return result
+
+
+def _check_listed(needed: Assumption, listed: list[Assumption]) -> None:
+    """What the proof needs must be at rounding level, and in the file."""
+    if not needed.at_rounding_level:
+        raise InvalidProof(f"{needed.text}: more than rounding explains; nothing is proven")
+    for a in listed:
+        if a.kind == needed.kind and a.size >= needed.size and (a.kind != "tie" or set(needed.arms) <= set(a.arms)):
+            return
+    raise InvalidProof(f"{needed.text}, but the file lists no such assumption; nothing is proven")
+
+
+def _short(x: Fraction) -> str:
+    return f"{float(x):.3g}" if abs(x) <= _LARGEST_DOUBLE else "beyond all doubles"
+
+
+def _bad_numbers(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Numbers of a document that are none, or no doubles: booleans, and integers that a double would round."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name != "n":  # the number of rounds may be any integer
+                yield from _bad_numbers(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        if set(map(type, value)) <= {float}:
+            return
+        for i, inner in enumerate(value):
+            yield from _bad_numbers(inner, f"{place}[{i}]")
+    elif isinstance(value, bool):
+        yield place, f"expected a number, got {str(value).lower()}"
+    elif isinstance(value, int):
+        try:
+            exact = int(float(value)) == value
+        except OverflowError:
+            exact = False
+        if not exact:
+            yield place, f"expected a double, but {str(value)[:40]} is none"
+
+
+def _file_name(path: Any) -> Path:
+    """A path, or `InvalidFile` for what cannot be one."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidFile(f"path: expected the name of a file, got {path!r}")
+    result = Path(path)
+    if "\0" in str(result):
+        raise InvalidFile(f"path: expected the name of a file, got {str(result)!r}, which holds a null character")
+    return result
+
+
+def read_json(source: Path, refusal: type[InvalidFile] = InvalidFile) -> Any:
+    """A JSON file's content, or `InvalidFile` with what is wrong and where; a key that is there twice raises ``refusal``."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise refusal(f"{source}: the key {twice!r} is there twice; which one is meant?")
+        return result
+
+    try:
+        return json.loads(source.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
+    except InvalidFile:
+        raise
     except OSError as error:
         raise InvalidFile(f"{source}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -168,6 +371,11 @@ def _rounds(described: dict[str, Any]) -> int | None:
     return None if n is None else whole_number("n", n, InvalidProof, least=3)
 
 
+def _check_level(name: str, stored: float, computed: float) -> None:
+    if not abs(stored - computed) <= _LEVEL_TOLERANCE * computed:
+        raise InvalidProof(f"{name}: {stored!r} does not follow from n: that would be {computed!r}")
+
+
 def _with_inf(values: list[Any]) -> list[Any]:
     return [np.inf if v == "inf" else v for v in values]
 
@@ -184,16 +392,18 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         gaps = vector("gaps", _entry(described, "gaps", list), InvalidProof, length=len(arms))
         if (gaps < 0).any():
             raise InvalidProof("gaps: expected entries >= 0")
-        return horizon_at_level(
-            arms, gaps, positive_number("f_n", described.get("f_n"), InvalidProof), _rounds(described)
-        )
+        level, n, constant = positive_number("f_n", described.get("f_n"), InvalidProof), _rounds(described), None
+        if n is not None:
+            constant = positive_number("constant", described.get("constant"), InvalidProof, zero=True)
+            _check_level("f_n", level, f_n(n, max(len(spanning_coordinates(arms)), 1), constant))
+        return horizon_at_level(arms, gaps, level, n, constant)
     if kind not in ("regret", "best_arm", "optimism", "remaining"):
         raise InvalidProof(f'"kind": {kind!r} is not a program that this version knows')
     bandit = LinearBandit(
         _entry(described, "arms", list),
         _entry(described, "theta", list),
-        described.get("noise_variance", 1.0),
-        described.get("tie_tolerance", 0.0),
+        described.get("noise_variance"),  # type: ignore[arg-type]
+        described.get("tie_tolerance"),  # type: ignore[arg-type]
         _entry(described, "optimal_arms", list),
         described.get("labels"),
     )
@@ -204,5 +414,8 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         if (pulls < 0).any():
             raise InvalidProof("pulls: expected entries >= 0")
         log_n = positive_number("log_n", described.get("log_n"), InvalidProof)
-        return remaining_at_log(bandit, pulls, log_n, _rounds(described))
+        n = _rounds(described)
+        if n is not None:
+            _check_level("log_n", log_n, math.log(n))
+        return remaining_at_log(bandit, pulls, log_n, n)
     return regret(bandit) if kind == "regret" else best_arm(bandit)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
-from allocopt.certify.proof import load_solution
+from allocopt.certify.proof import exact_enclosure, load_solution
+from allocopt.certify.referee import judge, read
 from allocopt.commands.app import Json, app, print_json
 from allocopt.display import enclosure_document, interval
+from allocopt.errors import InvalidOption
 
 
 @app.command()
@@ -20,27 +22,39 @@ def verify(
     precision: Annotated[
         int | None, typer.Option(help="Bits of the ball arithmetic (default: as many as needed).")
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Ask the referee, which works in rationals and shares no code with the rest (slow)."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a proof file in exact arithmetic, without any solver."""
     solution = load_solution(proof)
-    enclosure = solution.verify(precision)
-    claim = solution.stats["claim"]
-    # the proof may be a little wider than the claim (both carry their own rounding), but not another interval
-    slack = (claim["upper"] - claim["lower"]) + 1e-12 * claim["upper"]
-    proven = bool(
-        np.isfinite(enclosure.upper)
-        and claim["lower"] - slack <= enclosure.lower
-        and enclosure.upper <= claim["upper"] + slack
-    )
+    claim = dict(solution.stats["claim"])
+    wider = claim.pop("wider")
+    if exact:
+        if precision is not None:
+            raise InvalidOption("--precision: expected none with --exact, which works in rationals")
+        verdict = judge(read(proof.read_text(encoding="utf-8-sig")))
+        enclosure, proven, problems = exact_enclosure(solution), verdict.proven, verdict.problems
+    else:
+        enclosure = solution.verify(precision)
+        proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
+        problems = []
+    stored = json.loads(proof.read_text(encoding="utf-8-sig"))["assumptions"]
     if as_json:
         claimed = {k: v if v != float("inf") else "inf" for k, v in claim.items()}
-        print_json({"proven": enclosure_document(enclosure), "claim": claimed, "holds": proven})
+        print_json(
+            {"proven": enclosure_document(enclosure), "claim": claimed, "wider": wider, "assumptions": stored,
+             "holds": proven, "problems": problems}
+        )  # fmt: skip
     else:
         program = solution.program
         console = Console(highlight=False)
         console.print(f"program   {program.kind}, {program.n_arms} arms in {program.dim} dimensions", markup=False)
-        console.print(f"claimed   [{claim['lower']!r}, {claim['upper']!r}]", markup=False)
+        console.print(f"claimed   [{claim['lower']!r}, {claim['upper']!r}], {claim['status']}", markup=False)
         console.print(f"proven    {interval(enclosure)}   (relative width {enclosure.gap:.2g})", markup=False)
         if program.origin.bandit is not None:
             console.print(f"optimal   arms {program.origin.bandit.optimal_arms.tolist()}", markup=False)
@@ -48,8 +62,13 @@ def verify(
             console.print(f"          arm {arm} is taken as optimal; its exact gap is {gap:.3g}", markup=False)
         for note in enclosure.notes:
             console.print(f"          {note}", markup=False)
-        console.print(
-            "the claim holds" if proven else "the claim does NOT hold: the file was changed or is wrong", markup=False
-        )
+        for assumption in stored:
+            console.print(f"assumed   {assumption['text']}", markup=False)
+        for problem in problems:
+            console.print(f"          {problem}", markup=False)
+        if wider:
+            console.print("          the claim is wider than what is proven", markup=False)
+        holds = "the claim holds" + (", under what is assumed" if stored else "")
+        console.print(holds if proven else "the claim is NOT proven: the file was changed or is wrong", markup=False)
     if not proven:
         raise typer.Exit(1)
