@@ -75,6 +75,7 @@ REASONS = {
 INFO = 5  # what a solve reports beside its code: lower, upper, rounding, steps, 1 if it was warm-started
 
 _NEAR_IDENTITY = 0.1  # distance from I after the first change of basis that the second one removes safely
+_STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
 _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the ordinary path
 
 
@@ -280,7 +281,7 @@ def _solve_quotient(
             continue
         for tidied in (True, False):  # the second only where the certificate suffers from the first
             certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, doubt, alpha, multipliers, info)
-            if info[1] - info[0] <= tol * info[0]:
+            if info[1] - info[0] <= tol * _STRICTLY * info[0]:
                 info[3], info[4] = spent, warm
                 return CERTIFIED
             if some is in_use:

@@ -26,6 +26,7 @@ from allocopt.validation import Array, positive_number
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
 
 _MOST_IN_BALLS = 3e5  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
+_STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
@@ -246,7 +247,7 @@ def certified_solution(
 
 
 def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array) -> tuple[Bounds, Array]:
-    """The bounds in ball arithmetic, where these are better than those in doubles and the program is small enough for them."""
+    """The bounds in ball arithmetic, if the program is small enough for that, and the allocation that they hold for."""
     problem = reduction.canonical
     finite = np.where(np.isfinite(allocation), allocation, 0.0)
     if reduction.program.n_arms * problem.rank**2 > _MOST_IN_BALLS or not finite.any() or not multipliers.any():
@@ -254,16 +255,14 @@ def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multiplier
     from allocopt.certify.balls import interval_in_balls
 
     lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
-    # an allocation that may be scaled is feasible once it costs the upper bound, for which it is made to cost a little more
     cost = float(reduction.program.costs @ finite)
     if problem.scalable and np.isfinite(upper) and cost > 0:
-        margin = 1.0 + 2.0 * problem.bound_error + 4.0 * padding(len(finite)) - 4.0
-        allocation = np.where(np.isfinite(allocation), allocation * (upper / cost * margin), allocation)
-        upper *= margin * margin
-    if not upper < np.inf and bounds.upper < np.inf:
-        upper = bounds.upper
-    better = dataclasses.replace(bounds, lower=max(lower, bounds.lower), upper=min(upper, bounds.upper))
-    return better, allocation
+        # what may be scaled is feasible once it costs the upper bound, or a little more, as it is rounded; then both bounds anew
+        margin = upper / cost * (2.0 * padding(len(finite)) - 1.0 + 2.0 * problem.bound_error)
+        allocation = np.where(np.isfinite(allocation), allocation * margin, allocation)
+        lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
+        upper *= 2.0 * padding(len(finite)) - 1.0 + 4.0 * problem.bound_error
+    return dataclasses.replace(bounds, lower=lower, upper=upper), allocation
 
 
 def _status(
@@ -281,7 +280,7 @@ def _status(
         singular = "the information matrix is singular in double precision"
         barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
         return Status.FAILED, {**stats, "reason": reason or (singular if scalable else barely)}
-    if 0 <= gap <= tol:
+    if 0 <= gap <= tol * _STRICTLY:
         return Status.CONDITIONAL if assumptions else Status.CERTIFIED, stats
     limit = f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
     return Status.INACCURATE, {**stats, "reason": reason or limit}

@@ -21,7 +21,8 @@ from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.certify import referee
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.enclosure import Enclosure, enclose
-from allocopt.certify.reduction import reduce, spanning_coordinates
+from allocopt.certify.reduction import reduce
+from allocopt.certify.span import spanning_coordinates
 from allocopt.concentration import f_n
 from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof
 from allocopt.program import (
@@ -57,10 +58,6 @@ def proof_document(solution: Solution) -> dict[str, Any]:
     """The content of a proof file."""
     quotient = reduce(solution.program).quotient
     assumptions, status = solution.assumptions, solution.status
-    if not any(a.kind == "tie" for a in assumptions):
-        assumptions += tie_assumptions(solution.program.origin.bandit)
-    if status is Status.CERTIFIED and assumptions:
-        status = Status.CONDITIONAL
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -126,6 +126,10 @@ def reduce(program: AllocationProgram) -> Reduction:
     span = span_of(rows, informative, known_exactly, cleaned)
     dependence = _check_targets(program, rows[informative], goals, asked, span)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
+    # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
+    known = known[features[np.ix_(known, coordinates)].any(axis=1)]
+    variables = variables[features[np.ix_(variables, coordinates)].any(axis=1)]
+    asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
     unit = np.sqrt(program.costs[variables])
     a = features[np.ix_(variables, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
