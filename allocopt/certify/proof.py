@@ -42,6 +42,7 @@ __all__ = ["FORMAT", "VERSION", "exact_enclosure", "load_solution", "proof_docum
 
 FORMAT = "allocopt-proof"
 VERSION = 2
+_SMALL = 10_000  # k d² up to which the referee takes a second or two at most
 _LEVEL_TOLERANCE = 1e-12  # of f_n and log n, which another machine's logarithm may round otherwise
 
 
@@ -243,17 +244,25 @@ def _checked(document: dict[str, Any]) -> Solution:
     for needed in (*tie_assumptions(program.origin.bandit), *found.assumptions):
         _check_listed(needed, assumptions)
     proven = found.lower, found.upper
-    if not (lower <= proven[0] and proven[1] <= upper):  # rounded by a margin; balls decide where that is too little
+    if not _within(proven, lower, upper):  # these are rounded by a margin: balls decide where that is too little
         enclosure = enclose(found)
         proven = enclosure.lower, enclosure.upper
-        if not (lower <= proven[0] and proven[1] <= upper):
-            raise InvalidProof(
-                f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
-                f"[{proven[0]!r}, {proven[1]!r}] only"
-            )
+    if not _within(proven, lower, upper) and program.n_arms * program.dim**2 <= _SMALL:
+        verdict = referee.judge(document)  # balls have a width too
+        proven = _down(verdict.lower), _up(verdict.upper)
+    if not _within(proven, lower, upper):
+        raise InvalidProof(
+            f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
+            f"[{proven[0]!r}, {proven[1]!r}] only"
+        )
     slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
     claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
     return found.noting(claim=claimed)
+
+
+def _within(proven: tuple[float, float], lower: float, upper: float) -> bool:
+    """Whether a proven interval lies in the claimed one."""
+    return lower <= proven[0] and proven[1] <= upper
 
 
 def _claimed_status(
