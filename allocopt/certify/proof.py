@@ -24,7 +24,7 @@ from allocopt.certify.assumptions import Assumption
 from allocopt.certify.enclosure import Enclosure, enclose
 from allocopt.certify.reduction import reduce, spanning_coordinates
 from allocopt.concentration import f_n
-from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof
+from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof, NotProven
 from allocopt.program import (
     AllocationProgram,
     best_arm,
@@ -192,8 +192,8 @@ def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a proof file. Bounds and status are recomputed; `Solution.verify` then proves an interval.
 
     ``stats["claim"]`` is what the file claims; its entry ``wider`` says whether the allocation and multipliers prove more.
-    Raises `InvalidFile` if the file cannot be read, and `InvalidProof` if it contradicts itself, assumes more than rounding or
-    claims what its allocation and multipliers do not prove.
+    Raises `InvalidFile` if the file cannot be read, `InvalidProof` if it contradicts itself, and `NotProven` if it assumes more
+    than rounding or claims what its allocation and multipliers do not prove.
     """
     source = _file_name(path)
     document = read_json(source, InvalidProof)
@@ -209,7 +209,8 @@ def load_solution(path: str | PathLike[str]) -> Solution:
             raise InvalidProof(f"{place}: {problem}")
         return _checked(document)
     except AllocoptError as error:
-        raise InvalidProof(f"{source}: {error}") from None
+        kind = type(error) if isinstance(error, InvalidProof) else InvalidProof
+        raise kind(f"{source}: {error}") from None
 
 
 def _checked(document: dict[str, Any]) -> Solution:
@@ -251,7 +252,7 @@ def _checked(document: dict[str, Any]) -> Solution:
         verdict = referee.judge(document)  # balls have a width too
         proven = _down(verdict.lower), _up(verdict.upper)
     if not _within(proven, lower, upper):
-        raise InvalidProof(
+        raise NotProven(
             f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
             f"[{proven[0]!r}, {proven[1]!r}] only"
         )
@@ -270,17 +271,17 @@ def _claimed_status(
 ) -> str:
     """The status that a file claims, if it fits what the file says besides."""
     status = claim.get("status")
-    if status not in Status.__members__:
+    if not isinstance(status, str) or status not in Status.__members__:
         raise InvalidProof(f"claim: expected a status ({', '.join(Status.__members__)}), got {status!r}")
     if status not in ("CERTIFIED", "CONDITIONAL"):
-        return str(status)
+        return status
     if upper == math.inf or Fraction(upper) - Fraction(lower) > Fraction(tol) * Fraction(lower):
-        raise InvalidProof(f"claim: the status is {status}, but the gap of [{lower!r}, {upper!r}] is above tol {tol!r}")
+        raise NotProven(f"claim: the status is {status}, but the gap of [{lower!r}, {upper!r}] is above tol {tol!r}")
     if status == "CERTIFIED" and assumptions:
-        raise InvalidProof("claim: the status is CERTIFIED, but assumptions are listed; that would be CONDITIONAL")
+        raise NotProven("claim: the status is CERTIFIED, but assumptions are listed; that would be CONDITIONAL")
     if status == "CONDITIONAL" and not assumptions:
-        raise InvalidProof("claim: the status is CONDITIONAL, but no assumption is listed")
-    return str(status)
+        raise NotProven("claim: the status is CONDITIONAL, but no assumption is listed")
+    return status
 
 
 def _check_quotient(quotient: dict[str, Any], program: AllocationProgram) -> None:
@@ -321,7 +322,7 @@ def _assumption(stored: Any, n_arms: int) -> Assumption:
         raise InvalidProof(f'assumptions: expected a size "p/q", got {size[:60]!r}') from None
     result = Assumption(kind, tuple(arms), exact, text)
     if exact < 0 or not result.at_rounding_level:
-        raise InvalidProof(
+        raise NotProven(
             f"assumptions: a {kind} of relative size {_short(exact)} is more than rounding explains; nothing is proven"
         )
     return result
@@ -330,11 +331,11 @@ def _assumption(stored: Any, n_arms: int) -> Assumption:
 def _check_listed(needed: Assumption, listed: list[Assumption]) -> None:
     """What the proof needs must be at rounding level, and in the file."""
     if not needed.at_rounding_level:
-        raise InvalidProof(f"{needed.text}: more than rounding explains; nothing is proven")
+        raise NotProven(f"{needed.text}: more than rounding explains; nothing is proven")
     for a in listed:
         if a.kind == needed.kind and a.size >= needed.size and (a.kind != "tie" or set(needed.arms) <= set(a.arms)):
             return
-    raise InvalidProof(f"{needed.text}, but the file lists no such assumption; nothing is proven")
+    raise NotProven(f"{needed.text}, but the file lists no such assumption; nothing is proven")
 
 
 def _short(x: Fraction) -> str:

@@ -12,6 +12,7 @@ import allocopt as ao
 from allocopt.certify.proof import proof_document
 from allocopt.certify.referee import judge, read
 from allocopt.cli import app
+from allocopt.files import read_instance
 from allocopt.instances import random_unit
 
 EXACT = ao.LinearBandit([[1, 0], [0, 1], [0.75, 0.5]], [1, 0])  # c = 8 exactly
@@ -197,8 +198,8 @@ def test_no_key_may_be_there_twice(documents, tmp_path):
 def test_instance_files_have_no_key_twice_either(tmp_path):
     path = tmp_path / "i.json"
     path.write_text('{"arms": [[1, 0], [0, 1]], "theta": [1, 0], "theta": [0, 1]}')
-    result = CliRunner().invoke(app, ["solve", str(path)])
-    assert result.exit_code == 2
+    with pytest.raises(ao.InvalidFile, match="'theta' is there twice"):
+        read_instance(path)
 
 
 def test_a_claim_that_is_true_but_wide_is_accepted_and_says_so(documents, tmp_path):
@@ -233,7 +234,28 @@ def test_the_command_says_what_is_assumed(documents, tmp_path):
         assert answer["holds"] is True
         assert answer["assumptions"][0]["kind"] == "tie"
     result = CliRunner().invoke(app, ["verify", str(tmp_path / "p.json"), "--exact", "--precision", "128"])
-    assert result.exit_code == 2
+    assert isinstance(result.exception, ao.InvalidOption)
+
+
+def test_the_command_exits_with_1_where_the_claim_is_not_proven(documents, tmp_path):
+    path = tmp_path / "p.json"
+    for place, value in (
+        (("claim", "lower"), 8.0 + 2e-13),
+        (("claim", "upper"), 9.0),
+        (("claim", "status"), "CONDITIONAL"),
+        (("allocation", 1), 0.0),
+        (("assumptions",), [{"kind": "tie", "arms": [1], "size": "1/2", "text": ""}]),
+    ):
+        path.write_text(json.dumps(changed(documents["exact"], place, value)))
+        for options in ([], ["--exact"]):
+            result = CliRunner().invoke(app, ["verify", str(path), *options])
+            assert result.exit_code == 1
+            assert "NOT proven" in result.output
+            result = CliRunner().invoke(app, ["verify", str(path), "--json", *options])
+            assert result.exit_code == 1
+            assert json.loads(result.output)["holds"] is False
+        with pytest.raises(ao.NotProven):
+            ao.load_solution(path)
 
 
 def test_the_referee_has_the_last_word_on_the_quotient(documents, tmp_path):
