@@ -25,6 +25,7 @@ from allocopt.errors import (
     InvalidProof,
     LicenseMissing,
     MethodUnavailable,
+    NotProven,
     SolverFailed,
 )
 from allocopt.hardness import Hardness, hardness
@@ -63,6 +64,7 @@ __all__ = [
     "LicenseMissing",
     "LinearBandit",
     "MethodUnavailable",
+    "NotProven",
     "OracleAllocation",
     "OracleSpanner",
     "Progress",

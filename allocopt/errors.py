@@ -18,6 +18,7 @@ __all__ = [
     "InvalidProof",
     "LicenseMissing",
     "MethodUnavailable",
+    "NotProven",
     "SolverFailed",
 ]
 
@@ -44,6 +45,10 @@ class InvalidFile(AllocoptError, ValueError):
 
 class InvalidProof(InvalidFile):
     """A proof file is not consistent with itself, so nothing is proven by it."""
+
+
+class NotProven(InvalidProof):
+    """A proof file is well-formed, but claims more than its allocation, multipliers and assumptions prove."""
 
 
 class Infeasible(AllocoptError, ValueError):

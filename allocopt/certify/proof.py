@@ -24,7 +24,7 @@ from allocopt.certify.enclosure import Enclosure, enclose
 from allocopt.certify.reduction import reduce
 from allocopt.certify.span import spanning_coordinates
 from allocopt.concentration import f_n
-from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof
+from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof, NotProven
 from allocopt.program import (
     AllocationProgram,
     best_arm,
@@ -43,6 +43,7 @@ __all__ = ["FORMAT", "VERSION", "exact_enclosure", "load_solution", "proof_docum
 FORMAT = "allocopt-proof"
 VERSION = 2
 _BITS = 256  # of the balls that decide whether a witness proves a claim
+_SMALL = 10_000  # k d² up to which the referee takes a second or two at most
 _LEVEL_TOLERANCE = 1e-12  # of f_n and log n, which another machine's logarithm may round otherwise
 
 
@@ -153,8 +154,8 @@ def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a proof file. Bounds and status are recomputed; `Solution.verify` then proves an interval.
 
     ``stats["claim"]`` is what the file claims; its entry ``wider`` says whether the allocation and multipliers prove more.
-    Raises `InvalidFile` if the file cannot be read, and `InvalidProof` if it contradicts itself, assumes more than rounding or
-    claims what its allocation and multipliers do not prove.
+    Raises `InvalidFile` if the file cannot be read, `InvalidProof` if it contradicts itself, and `NotProven` if it assumes more
+    than rounding or claims what its allocation and multipliers do not prove.
     """
     source = file_path(path)
     document = read_json(source, InvalidProof)
@@ -170,7 +171,8 @@ def load_solution(path: str | PathLike[str]) -> Solution:
             raise InvalidProof(f"{place}: {problem}")
         return _checked(document)
     except AllocoptError as error:
-        raise InvalidProof(f"{source}: {error}") from None
+        kind = type(error) if isinstance(error, InvalidProof) else InvalidProof
+        raise kind(f"{source}: {error}") from None
 
 
 def _checked(document: dict[str, Any]) -> Solution:
@@ -205,17 +207,25 @@ def _checked(document: dict[str, Any]) -> Solution:
     for needed in found.assumptions:
         _check_listed(needed, assumptions)
     proven = found.lower, found.upper
-    if not (lower <= proven[0] and proven[1] <= upper):  # rounded by a margin; balls decide where that is too little
+    if not _within(proven, lower, upper):  # these are rounded by a margin: balls decide where that is too little
         enclosure = enclose(found, _BITS)
         proven = enclosure.lower, enclosure.upper
-        if not (lower <= proven[0] and proven[1] <= upper):
-            raise InvalidProof(
-                f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
-                f"[{proven[0]!r}, {proven[1]!r}] only"
-            )
+    if not _within(proven, lower, upper) and program.n_arms * program.dim**2 <= _SMALL:
+        verdict = referee.judge(document)  # balls have a width too
+        proven = _down(verdict.lower), _up(verdict.upper)
+    if not _within(proven, lower, upper):
+        raise NotProven(
+            f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
+            f"[{proven[0]!r}, {proven[1]!r}] only"
+        )
     slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
     claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
     return found.noting(claim=claimed)
+
+
+def _within(proven: tuple[float, float], lower: float, upper: float) -> bool:
+    """Whether a proven interval lies in the claimed one."""
+    return lower <= proven[0] and proven[1] <= upper
 
 
 def _claimed_status(
@@ -223,17 +233,17 @@ def _claimed_status(
 ) -> str:
     """The status that a file claims, if it fits what the file says besides."""
     status = claim.get("status")
-    if status not in Status.__members__:
+    if not isinstance(status, str) or status not in Status.__members__:
         raise InvalidProof(f"claim: expected a status ({', '.join(Status.__members__)}), got {status!r}")
     if status not in ("CERTIFIED", "CONDITIONAL"):
-        return str(status)
+        return status
     if upper == math.inf or Fraction(upper) - Fraction(lower) > Fraction(tol) * Fraction(lower):
-        raise InvalidProof(f"claim: the status is {status}, but the gap of [{lower!r}, {upper!r}] is above tol {tol!r}")
+        raise NotProven(f"claim: the status is {status}, but the gap of [{lower!r}, {upper!r}] is above tol {tol!r}")
     if status == "CERTIFIED" and assumptions:
-        raise InvalidProof("claim: the status is CERTIFIED, but assumptions are listed; that would be CONDITIONAL")
+        raise NotProven("claim: the status is CERTIFIED, but assumptions are listed; that would be CONDITIONAL")
     if status == "CONDITIONAL" and not assumptions:
-        raise InvalidProof("claim: the status is CONDITIONAL, but no assumption is listed")
-    return str(status)
+        raise NotProven("claim: the status is CONDITIONAL, but no assumption is listed")
+    return status
 
 
 def _check_quotient(quotient: dict[str, Any], program: AllocationProgram) -> None:
@@ -274,7 +284,7 @@ def _assumption(stored: Any, n_arms: int) -> Assumption:
         raise InvalidProof(f'assumptions: expected a size "p/q", got {size[:60]!r}') from None
     result = Assumption(kind, tuple(arms), exact, text)
     if exact < 0 or not result.at_rounding_level:
-        raise InvalidProof(
+        raise NotProven(
             f"assumptions: a {kind} of relative size {_short(exact)} is more than rounding explains; nothing is proven"
         )
     return result
@@ -283,11 +293,11 @@ def _assumption(stored: Any, n_arms: int) -> Assumption:
 def _check_listed(needed: Assumption, listed: list[Assumption]) -> None:
     """What the proof needs must be at rounding level, and in the file."""
     if not needed.at_rounding_level:
-        raise InvalidProof(f"{needed.text}: more than rounding explains; nothing is proven")
+        raise NotProven(f"{needed.text}: more than rounding explains; nothing is proven")
     for a in listed:
         if a.kind == needed.kind and a.size >= needed.size and (a.kind != "tie" or set(needed.arms) <= set(a.arms)):
             return
-    raise InvalidProof(f"{needed.text}, but the file lists no such assumption; nothing is proven")
+    raise NotProven(f"{needed.text}, but the file lists no such assumption; nothing is proven")
 
 
 def _short(x: Fraction) -> str:

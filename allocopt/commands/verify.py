@@ -13,7 +13,7 @@ from allocopt.certify.proof import exact_enclosure, load_solution
 from allocopt.certify.referee import judge, read
 from allocopt.commands.app import Json, app, print_json
 from allocopt.display import enclosure_document, interval
-from allocopt.errors import InvalidOption
+from allocopt.errors import InvalidOption, NotProven
 
 
 @app.command()
@@ -31,7 +31,16 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a proof file in exact arithmetic, without any solver."""
-    solution = load_solution(proof)
+    try:
+        solution = load_solution(proof)
+    except NotProven as reason:
+        if as_json:
+            print_json({"holds": False, "problems": [str(reason)]})
+        else:
+            console = Console(highlight=False, soft_wrap=True)
+            console.print(str(reason), markup=False)
+            console.print("the claim is NOT proven: the file was changed or is wrong", markup=False)
+        raise typer.Exit(1) from None
     claim = dict(solution.stats["claim"])
     wider = claim.pop("wider")
     if exact:
