@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
 from torture_exact import feasible
 from torture_families import CHUNK, FAMILIES, Family
 from torture_roads import BATCHED, SINGLE, Outcome, travel
@@ -26,8 +27,8 @@ FALSE = (
 """What must not happen; "false bounds" are those of INACCURATE and FAILED."""
 
 SHARES = {
-    "solve_many": (50, 25), "solve_many, shared arms": (50, 30), "solve_many, bandits": (50, 15), "Allocator": (50, 40),
-    "auto": (20, 20), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "frank-wolfe": (5, 2),
+    "solve_many": (50, 20), "solve_many, shared arms": (50, 25), "solve_many, bandits": (50, 10), "Allocator": (50, 60),
+    "auto": (10, 20), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "frank-wolfe": (5, 2),
     "conic": (1, 1), "streamed": (10, 4), "Dask": (1, 1), "saved": (5, 3), "recertified": (10, 4), "laws": (5, 5),
 }  # fmt: skip
 """For each road: how many seeds of a chunk take it, and how often a chunk goes that way once every road was taken."""
@@ -69,8 +70,9 @@ def road_of(family: Family, chunk: int) -> str:
     able = roads(family)
     if chunk < len(able):
         return able[chunk]
-    cycle = [road for road in able for _ in range(SHARES[road][1])]
-    return cycle[(chunk * 7919) % len(cycle)]  # a prime larger than any cycle: every entry has its turn
+    weights = np.array([SHARES[road][1] for road in able], dtype=np.float64)
+    turn = np.random.default_rng([list(FAMILIES).index(family.name), chunk])
+    return able[int(turn.choice(len(able), p=weights / weights.sum()))]
 
 
 class Finding(NamedTuple):
