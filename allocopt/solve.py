@@ -379,6 +379,10 @@ def recertify(
 def proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:
     """What a solution's allocation and multipliers prove, anew: lower and upper bound, assumptions, bits of the arithmetic."""
     program = solution.program
+    if precision is None and isinstance(program, StreamedProgram):
+        problem = StreamedProblem(program)
+        bounds = problem.proven(*solution.in_use)
+        return bounds.lower, bounds.upper, problem.assumptions, 53
     if precision is None:
         again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
         return again.lower, again.upper, again.assumptions, 53

@@ -364,6 +364,19 @@ class StreamedProblem:
         known = alpha.any() and lam.any() and np.isfinite(alpha).all() and np.isfinite(lam).all()
         return (pool, alpha, lam) if known else None
 
+    def proven(self, arms: IntArray, allocation: Array, multipliers: Array) -> Bounds:
+        """What an allocation and multipliers, given on some arms, prove for all arms."""
+        nothing = np.zeros(0)
+        if not self.rank:
+            return Bounds(0.0, 0.0, nothing, nothing, nothing, nothing, 0.0)
+        known = self.pair(arms, allocation, multipliers)
+        if known is None:
+            return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
+        try:
+            return self.price(known[0], self.part(known[0]), known[1], known[2], last=True).bounds
+        except SolverFailed:
+            return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
+
     def part(self, pool: IntArray) -> Canonical:
         """The canonical problem of some arms, in both roles."""
         rows = self.store.rows(pool)

@@ -326,16 +326,6 @@ def _bad_numbers(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
             yield place, f"expected a double, but {str(value)[:40]} is none"
 
 
-def _file_name(path: Any) -> Path:
-    """A path, or `InvalidFile` for what cannot be one."""
-    if not isinstance(path, str | PathLike):
-        raise InvalidFile(f"path: expected the name of a file, got {path!r}")
-    result = Path(path)
-    if "\0" in str(result):
-        raise InvalidFile(f"path: expected the name of a file, got {str(result)!r}, which holds a null character")
-    return result
-
-
 def read_json(source: Path, refusal: type[InvalidFile] = InvalidFile) -> Any:
     """A JSON file's content, or `InvalidFile` with what is wrong and where; a key that is there twice raises ``refusal``."""
 
