@@ -169,7 +169,7 @@ def test_names_that_no_file_can_have_are_refused(kind, tmp_path, monkeypatch):
     if isinstance(name, str):  # anything else is no option, and None is the default
         calls.append(lambda: simulate(UCB(), bandit, 10, 2, checkpoint=name))
     for call in calls:
-        with pytest.raises(InvalidFile, match="(path|checkpoint): expected the name of a file or folder") as caught:
+        with pytest.raises(InvalidFile, match=r"(path|checkpoint): expected the name of a file or folder") as caught:
             call()
         assert "\0" not in str(caught.value) and str(caught.value).isprintable()
     assert not list(tmp_path.iterdir())
