@@ -17,6 +17,8 @@ list; all features are priced only when those offer too little.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy.linalg as sla
 
@@ -126,7 +128,8 @@ def _basis(problem: Canonical, weights: Array) -> Array:
 def _unsuited(basis: Array) -> bool:
     """Whether M^-1 = V Vᵀ, or M, is large; by the singular values of V, whose squares may be beyond the range of doubles."""
     sizes = np.linalg.svd(basis, compute_uv=False)
-    return not 1.0 / np.sqrt(_ILL_CONDITIONED) <= sizes[-1] <= sizes[0] <= np.sqrt(_ILL_CONDITIONED)
+    limit = math.sqrt(_ILL_CONDITIONED)
+    return not 1.0 / limit <= float(sizes[-1]) <= float(sizes[0]) <= limit
 
 
 def _candidates(prices: Array, support: IntArray, count: int) -> IntArray:

@@ -14,6 +14,7 @@ from allocopt.files import read_instance
 from allocopt.policies import UCB
 from allocopt.simulate import simulate
 from allocopt.simulation_result import load_simulation
+from allocopt.solvers import frank_wolfe
 from allocopt.study import study
 from allocopt.study_spec import StudySpec
 from allocopt.writing import file_path, whole_file
@@ -138,6 +139,17 @@ def test_frank_wolfe_takes_any_units_without_a_warning():
             warnings.simplefilter("error")
             s = ao.solve(ao.programs.g_optimal(np.array(ARMS) * unit), "frank-wolfe", tol=1e-4)
         assert s.value == pytest.approx(2.0, rel=1e-3)
+
+
+def test_frank_wolfe_asks_after_bases_beyond_the_range_of_squares_without_a_warning():
+    for sizes, unsuited in (
+        ([1, 1e-200], True),
+        ([1e200, 1], True),
+        ([1, 0], True),
+        ([5, 0.2], False),
+        ([11, 1], True),
+    ):
+        assert frank_wolfe._unsuited(np.diag(np.array(sizes, dtype=float))) is unsuited
 
 
 # Files
