@@ -13,7 +13,17 @@ from allocopt.arms import ArmStore, open_store
 from allocopt.errors import InvalidInstance
 from allocopt.gaps import best_of, exact_gap, magnitudes, plain_doubt, refined_gaps, tie_share
 from allocopt.tolerances import TIE
-from allocopt.validation import Array, IntArray, frozen, in_range, index_array, matrix, positive_number, vector
+from allocopt.validation import (
+    Array,
+    IntArray,
+    frozen,
+    in_range,
+    index_array,
+    matrix,
+    not_vanishing,
+    positive_number,
+    vector,
+)
 
 if TYPE_CHECKING:
     from allocopt.certify.assumptions import Assumption
@@ -113,6 +123,7 @@ class LinearBandit:
             row, column = seen.bad
             raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
         in_range("arms", np.array([seen.largest]), InvalidInstance)
+        not_vanishing("arms", seen.smallest, InvalidInstance)
         rows = store.rows(seen.contenders)
         gaps, best = _gaps(rows, theta, rows @ theta)
         optimal = seen.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]

@@ -19,7 +19,7 @@ from allocopt.certify.floating import TINY, UNIT, gamma
 from allocopt.certify.modulo import Modulo
 from allocopt.gaps import plain_doubt, refined_gaps
 from allocopt.tolerances import EPS
-from allocopt.validation import Array, IntArray
+from allocopt.validation import Array, IntArray, smallest_entry
 
 __all__ = [
     "ContenderTask",
@@ -63,6 +63,8 @@ class SurveyReport:
     """The longest that an arm of the best mean can be."""
     complete: bool = True
     """Whether no contender is missing; one can be where a block's arms are much shorter than the best arm."""
+    smallest: float = np.inf
+    """The smallest absolute entry that is not 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +87,9 @@ class SurveyTask:
             return SurveyReport(largest, longest, sizes, _NONE, _EMPTY, (start + row, column))
         if not np.isfinite(longest):  # far out of range, which the caller refuses
             return SurveyReport(largest, longest, sizes, _NONE, _EMPTY)
+        smallest = smallest_entry(block)
         if self.theta is None:
-            return SurveyReport(largest, longest, sizes, _NONE, _EMPTY)
+            return SurveyReport(largest, longest, sizes, _NONE, _EMPTY, smallest=smallest)
         means = block @ self.theta
         top = _largest(means, self.keep)
         rounding, tie = _doubts(self.theta, self.tie_tolerance)
@@ -96,8 +99,9 @@ class SurveyTask:
         most = means + doubt + tie * lengths
         contenders = np.flatnonzero(most >= floor - _WIDER * tie * longest)
         return SurveyReport(
-            largest, longest, sizes, top + start, means[top], None, contenders + start, floor, float(most.max()), near
-        )
+            largest, longest, sizes, top + start, means[top], None, contenders + start, floor, float(most.max()), near,
+            smallest=smallest,
+        )  # fmt: skip
 
 
 def _doubts(theta: Array, tie_tolerance: float) -> tuple[float, float]:
@@ -137,7 +141,7 @@ def merge_surveys(reports: Sequence[SurveyReport], keep: int, tie: float = 0.0) 
         max(r.largest for r in reports), max(r.longest for r in reports), np.max([r.sizes for r in reports], axis=0),
         top[order], means[order], None,
         np.concatenate([r.contenders for r in close]), floor, max(r.reach for r in reports), near,
-        all(near <= _WIDER * r.longest for r in close),
+        all(near <= _WIDER * r.longest for r in close), min(r.smallest for r in reports),
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from allocopt.validation import (
     in_range,
     index_array,
     matrix,
+    not_vanishing,
     positive_number,
     vector,
     whole_number,
@@ -250,6 +251,7 @@ def surveyed(store: ArmStore) -> SurveyReport:
         row, column = seen.bad
         raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
     in_range("arms", np.array([seen.largest]), InvalidInstance)
+    not_vanishing("arms", seen.smallest, InvalidInstance)
     if seen.largest == 0:
         raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
     return seen

@@ -230,10 +230,18 @@ def certified_solution(
     reduction: Reduction, bounds: Bounds, method: str, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
     """A Solution from certified canonical bounds; the status follows from their gap and from what they assume."""
-    program = reduction.program
     allocation, multipliers = reduction.allocation(bounds.alpha), reduction.multipliers(bounds.multipliers)
     if not bounds.gap <= tol:
         bounds, allocation = _sharper(reduction, bounds, allocation, multipliers)
+    return _solution(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
+
+
+def _solution(
+    reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array, method: str, tol: float,
+    reason: str | None, stats: dict[str, Any],
+) -> Solution:  # fmt: skip
+    """A Solution from an allocation and multipliers and what they prove."""
+    program = reduction.program
     lam = bounds.multipliers
     tight = (lam > BINDING * lam.max(initial=0.0)) | (bounds.constraints >= (1.0 - BINDING) * _level(reduction, bounds))
     tight &= bounds.constraints > 0
@@ -246,11 +254,16 @@ def certified_solution(
     )  # fmt: skip
 
 
+def _fits_balls(reduction: Reduction) -> bool:
+    """Whether a program is small enough for ball arithmetic."""
+    return bool(reduction.program.n_arms * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
+
+
 def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array) -> tuple[Bounds, Array]:
     """The bounds in ball arithmetic, if the program is small enough for that, and the allocation that they hold for."""
     problem = reduction.canonical
     finite = np.where(np.isfinite(allocation), allocation, 0.0)
-    if reduction.program.n_arms * problem.rank**2 > _MOST_IN_BALLS or not finite.any() or not multipliers.any():
+    if not _fits_balls(reduction) or not finite.any() or not multipliers.any():
         return bounds, allocation
     from allocopt.certify.balls import interval_in_balls
 
@@ -365,15 +378,30 @@ def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **ho
 def recertify(
     program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, stats: dict[str, Any]
 ) -> Solution:
-    """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to."""
+    """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to, just as they are."""
     reduction = reduce(program)
     if _nothing_left(reduction):
         return _nothing_to_decide(reduction, tol, stats)
-    bounds = evaluate(
-        reduction.canonical, reduction.canonical_allocation(allocation), reduction.canonical_multipliers(multipliers)
-    )
-    found = certified_solution(reduction, bounds, method, tol, None, stats)
-    return dataclasses.replace(found, allocation=allocation, multipliers=multipliers)
+    problem = reduction.canonical
+    alpha = reduction.canonical_allocation(allocation)
+    bounds = evaluate(problem, alpha, reduction.canonical_multipliers(multipliers))
+    # `evaluate` makes α feasible and knows of no arms that tell nothing: the upper bound of α as it is
+    finite = np.isfinite(allocation)
+    cost = float(program.costs[finite] @ allocation[finite])
+    up = padding(problem.rank + len(allocation)) + 2.0 * problem.bound_error
+    if problem.scalable:
+        used = float(alpha.sum())
+        upper = bounds.upper * max(cost / used, 1.0) * up if used > 0 else np.inf
+    else:
+        within = (allocation >= reduction.least) & (allocation <= reduction.most)
+        upper = cost * up if within.all() and violation(problem, alpha) <= 1.0 else np.inf
+    bounds = dataclasses.replace(bounds, upper=upper)
+    if not bounds.gap <= tol and _fits_balls(reduction):
+        from allocopt.certify.balls import interval_in_balls
+
+        lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
+        bounds = dataclasses.replace(bounds, lower=lower, upper=upper)
+    return _solution(reduction, bounds, allocation, multipliers, method, tol, None, stats)
 
 
 def proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:

@@ -283,6 +283,7 @@ class StreamedProblem:
         self.program = program
         self.store = program.store
         self.n_arms = program.n_arms
+        self.store.check_unchanged()
         free = program.free_arms
         sizes = program.seen.sizes
         units = column_units(sizes[None])

@@ -10,6 +10,7 @@ from flint import fmpq, fmpq_mat
 
 from allocopt.bandit import LinearBandit
 from allocopt.certify.reduction import Quotient
+from allocopt.certify.span import column_units
 from allocopt.errors import InvalidProof
 from allocopt.program import AllocationProgram
 from allocopt.validation import Array
@@ -50,8 +51,9 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
         gaps = _exact_gaps(bandit)
     elif program.kind == "horizon":
         gaps = [rational(g) for g in program.costs]
-    features = _rows(program.features)
-    targets = _exact_targets(program, features)
+    units = column_units(program.features, program.targets)  # so that no bit of a ball depends on the units of a column
+    features = _rows(program.features * units)
+    targets = _exact_targets(program, features, units)
     costs, radii = _exact_costs(program, gaps)
     lower, upper = _exact_bounds(program, gaps)
     free = set(program.free.tolist())
@@ -100,14 +102,14 @@ def _exact_gaps(bandit: LinearBandit) -> Row:
     return gaps
 
 
-def _exact_targets(program: AllocationProgram, features: list[Row]) -> list[Row]:
+def _exact_targets(program: AllocationProgram, features: list[Row], units: Array) -> list[Row]:
     if program.kind == "best_arm":
         assert program.origin.bandit is not None and program.target_arms is not None
         best = features[int(program.origin.bandit.optimal_arms[0])]
         return [[x - y for x, y in zip(features[i], best, strict=True)] for i in program.target_arms]
     if program.target_arms is not None:
         return [features[i] for i in program.target_arms]
-    return _rows(program.targets)
+    return _rows(program.targets * units)
 
 
 def _exact_costs(program: AllocationProgram, gaps: Row) -> tuple[Row, Row]:

@@ -51,8 +51,9 @@ class Reduction:
     """The program's target behind each canonical target."""
     fixed: Array
     """α of every arm before the variables are added: lower bounds, costless arms at their upper bound, inf if free."""
+    least: Array
     most: Array
-    """What α can be at most."""
+    """What α can be at least and at most: where the program's bounds are rounded, inside of them."""
     assumptions: tuple[Assumption, ...]
 
     @cached_property
@@ -153,7 +154,7 @@ def reduce(program: AllocationProgram) -> Reduction:
         span.columns,
     )
     assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
-    reduction = Reduction(program, quotient, canonical, variables, asked, fixed, most, assumptions)
+    reduction = Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
     if len(asked) and canonical.upper is not None:
         hopeless = proven_infeasible(program, rows, goals, asked)
         if hopeless is not None:
