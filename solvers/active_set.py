@@ -80,7 +80,11 @@ def solve(
         if not np.isfinite(
             bounds.constraints
         ).all():  # (an infinite upper bound only says that constraints are missing)
-            features, warm = _widen(problem, features, passes), None
+            wider = _widen(problem, features, passes)
+            if len(wider) == len(features) and warm is None and master_tol <= monitor.tol:
+                break  # nothing can be proven in doubles: the caller has the last iterate
+            master_tol = monitor.tol if len(wider) == len(features) else master_tol
+            features, warm = wider, None
             continue
         rate = _going_rate(problem, bounds.prices[features], result.alpha, features)
         entering_features = _violators(bounds.prices, features, rate, _ENTER * problem.rank)

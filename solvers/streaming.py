@@ -106,7 +106,7 @@ def solve(
             raise OutOfTime
         if stuck:
             break  # the pool is as good as this arithmetic makes it
-        tol = _SHARE * monitor.tol if found.bounds.gap < 0.1 else _ROUGH
+        tol = _SHARE * monitor.tol if found.bounds.gap < 0.1 or not len(entering) else _ROUGH
         pool, pair = _extended(pool, entering, best.alpha, best.multipliers)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool)}
 
