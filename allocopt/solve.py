@@ -16,6 +16,7 @@ from allocopt.certify.reduction import Reduction, reduce
 from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
 from allocopt.program import AllocationProgram, horizon, regret
 from allocopt.progress import Callback, Monitor, OutOfTime
+from allocopt.second_try import second_try
 from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
 from allocopt.streamed import StreamedBounds, StreamedProblem, StreamedProgram, StreamedSolution
@@ -26,6 +27,8 @@ from allocopt.validation import Array, positive_number
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
 
 _MOST_IN_BALLS = 3e5  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
+_REPAIRS = (1e-14, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)  # growth of an allocation until it is feasible for sure
+_HALVINGS = 5  # of the growth, once it is enough
 _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
@@ -117,7 +120,15 @@ def solve(
     if bounds is None:
         bounds = _even_allocation(problem)
     stats["seconds"] = monitor.seconds
-    return certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
+    found = certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
+    if (
+        found.status in (Status.INACCURATE, Status.FAILED)
+        and chosen.starts
+        and reason is None
+        and _fits_balls(reduction)
+    ):
+        found = second_try(reduction, found, monitor)
+    return found
 
 
 def _check_start(start: Any, program: AllocationProgram, asked: Method | None) -> None:
@@ -275,7 +286,37 @@ def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multiplier
         allocation = np.where(np.isfinite(allocation), allocation * margin, allocation)
         lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
         upper *= 2.0 * padding(len(finite)) - 1.0 + 4.0 * problem.bound_error
+    elif not problem.scalable and not np.isfinite(upper):
+        lower, upper, allocation = _repaired(reduction, allocation, multipliers, lower)
     return dataclasses.replace(bounds, lower=lower, upper=upper), allocation
+
+
+def _repaired(reduction: Reduction, allocation: Array, multipliers: Array, lower: float) -> tuple[float, float, Array]:
+    """An allocation within its bounds, enlarged by as little as makes it feasible for sure; and both bounds for it."""
+    from allocopt.certify.balls import interval_in_balls
+
+    finite = np.isfinite(allocation)
+
+    def enlarged(growth: float) -> tuple[float, float, Array]:
+        larger = allocation.copy()
+        larger[finite] = np.minimum(allocation[finite] * (1.0 + growth), reduction.most[finite])
+        low, high, _ = interval_in_balls(reduction, larger, multipliers)
+        return low, high, larger
+
+    least = 0.0
+    for growth in _REPAIRS:
+        found = enlarged(growth)
+        if np.isfinite(found[1]):
+            for _ in range(_HALVINGS):  # between what is too little and what is enough
+                middle = 0.5 * (least + growth)
+                better = enlarged(middle)
+                if np.isfinite(better[1]):
+                    found, growth = better, middle
+                else:
+                    least = middle
+            return found
+        least = growth
+    return lower, float("inf"), allocation
 
 
 def _status(
