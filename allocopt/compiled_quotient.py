@@ -106,16 +106,20 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
             out += 1
     if not found:
         return -NOTHING
+    # a column of zeros depends on the others exactly: it is left out
+    kept = 0
     for c in range(r):
         top = 0.0
         for i in range(k):
             top = max(top, abs(rows[i, c]))
-        if not 0.0 < top < np.inf:
+        if not top < np.inf:
             return -UNUSUAL
-        factor = math.ldexp(1.0, -math.frexp(top)[1])
-        for i in range(k):
-            rows[i, c] *= factor
-    return r
+        if top > 0.0:
+            factor = math.ldexp(1.0, -math.frexp(top)[1])
+            for i in range(k):
+                rows[i, kept] = rows[i, c] * factor
+            kept += 1
+    return kept
 
 
 quotient = kept_on_disk(_quotient, **ENTRY)

@@ -13,9 +13,14 @@ from allocopt.validation import Array
 
 __all__ = ["in_units", "quotient_rows"]
 
+_MOST_COMPARED = 64  # columns up to which copies are looked for
+
 
 def in_units(sets: Array) -> Array:
-    """Sets of arms, shape (n, k, d), with columns in `column_units`; nan all over where a set is out of the promised range."""
+    """Sets of arms, shape (n, k, d), with columns in `column_units` and without copies of columns.
+
+    nan all over where a set is out of the promised range.
+    """
     size = np.abs(sets)
     top = size.max(axis=1, keepdims=True, initial=0.0)
     with np.errstate(invalid="ignore"):
@@ -25,7 +30,21 @@ def in_units(sets: Array) -> Array:
         fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST_ENTRY)
         result: Array = np.ascontiguousarray(sets * units)
     result[~fine] = np.nan
-    return result
+    return _without_copies(result)
+
+
+def _without_copies(sets: Array) -> Array:
+    """Zeros for columns that equal an earlier one, or its negative: they depend on it exactly, and change nothing."""
+    d = sets.shape[2]
+    if d > _MOST_COMPARED:
+        return sets
+    for c in range(1, d):
+        column = sets[:, :, c]
+        for e in range(c):
+            same = (column == sets[:, :, e]).all(axis=1) | (column == -sets[:, :, e]).all(axis=1)
+            if same.any():
+                sets[same, :, c] = 0.0
+    return sets
 
 
 def quotient_rows(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
@@ -45,8 +64,9 @@ def _several(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
     quotient[gaps == 0.0] = 0.0
     if not quotient.any():
         return -int(kernel.NOTHING)
-    if not quotient.any(axis=0).all() or known.modulo.noise(quotient, terms).any():
+    if known.modulo.noise(quotient, terms).any():
         return -int(kernel.UNUSUAL)
+    quotient = quotient[:, quotient.any(axis=0)]
     rank = int(quotient.shape[1])
     rows[:, :rank] = quotient * column_units(quotient)
     return rank

@@ -20,7 +20,7 @@ from allocopt import arms as stores
 from allocopt import streamed
 from allocopt.certify.proof import proof_document
 from allocopt.errors import Infeasible, InvalidInstance, InvalidProgram, MethodUnavailable, SolverFailed
-from allocopt.program import AllocationProgram, at_level
+from allocopt.program import AllocationProgram, at_level, regret
 from allocopt.solution import Solution
 from allocopt.solve import recertify
 from allocopt.solvers import streaming
@@ -353,13 +353,17 @@ def _row(batch: Any, row: int, outcome: Outcome) -> None:
         arms = batch.arms if batch.arms.ndim == 2 else batch.arms[row]
         ao.solve(at_level(arms, batch.gaps[row], float(batch.levels[row])))
         raise SolverFailed(batch.reasons[row])
-    _claim(outcome, batch.solution(row))
-    assert outcome.document is not None
-    ends = {
-        "lower": float(batch.lower[row]),
-        "upper": float(batch.upper[row]) if np.isfinite(batch.upper[row]) else "inf",
-    }
-    outcome.document["claim"] = {**ends, "status": batch.status[row].name}
+    # as the batch claims it, and nothing computed anew
+    if batch.bandits:
+        program = regret(batch.bandits[row])
+    else:
+        arms = batch.arms if batch.arms.ndim == 2 else batch.arms[row]
+        program = at_level(arms, batch.gaps[row], float(batch.levels[row]))
+    solution = Solution(
+        program, batch.allocation[row].copy(), batch.multipliers[row].copy(), float(batch.lower[row]), float(batch.upper[row]),
+        batch.status[row], "interior-point", batch.tol, np.zeros(0, dtype=np.int64), (), {}, batch.assumptions.get(row, ()),
+    )  # fmt: skip
+    _claim(outcome, solution)
 
 
 BATCHED: dict[str, Callable[[Family, Sequence[int]], list[Outcome]]] = {

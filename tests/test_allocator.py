@@ -18,6 +18,7 @@ from allocopt.certify.canonical import evaluate
 from allocopt.certify.reduction import reduce
 from allocopt.instances import random_unit
 from allocopt.program import horizon_at_level
+from allocopt.quotients import in_units
 from allocopt.solve import recertify
 
 EASY = ("plain", "integers", "collinear", "as many arms as dimensions", "exact ties")
@@ -281,11 +282,13 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
         alpha = np.array([1.0, share, share * rng.uniform(0.1, 1), 0.0])
         lam = np.array([1.0, 10.0 ** rng.uniform(-20, -2), 0, 0.0])
         rows = np.empty_like(arms)
-        rank = kernel.quotient(arms, gaps, rows)
+        rank = kernel.quotient(in_units(arms[None])[0], gaps, rows)
         which, unit, columns, ratios, start, _, _ = kernel.prepare(rows, rank, gaps, 2.0, True, alpha, lam)
         x, y, g = np.concatenate([np.ones(4), start]), np.ones(8), np.ones(4)
         info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)
-        kernel.certify(which, unit, columns, ratios, x, y, lam[which], g, False, gaps, allocation, multipliers, info)
+        kernel.certify(
+            which, unit, columns, ratios, x, y, lam[which], g, False, gaps, 0.0, allocation, multipliers, info
+        )
         if not info[0] > 0:
             continue
         program = horizon_at_level(arms, gaps, 2.0, None)
@@ -304,13 +307,15 @@ from allocopt.instances import random_unit
 bandit = random_unit(5, 20, seed=0)
 allocator = Allocator(bandit.arms)
 value = allocator.solve(bandit.gaps).value
+caught = 0
 for _ in range(10):
     threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
-        while True:
+        for _ in range(50_000):  # seconds: an interrupt may be lost where Python ignores exceptions, but then only one
             allocator.solve(bandit.gaps)
     except KeyboardInterrupt:
-        pass
+        caught += 1
+assert caught >= 9, caught
 assert abs(allocator.solve(bandit.gaps).value - value) <= 1e-7 * value
 """
 

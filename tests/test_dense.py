@@ -14,6 +14,7 @@ from numba import njit
 
 from allocopt import compiling, dense, kernel, loops
 from allocopt.instances import random_unit
+from allocopt.quotients import in_units
 from allocopt.solvers import newton
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -177,7 +178,7 @@ def test_the_method_takes_the_same_steps_interpreted_and_compiled(dim, arms, see
     bandit = random_unit(dim, arms, seed=seed)
     gaps = np.array(bandit.gaps)
     rows = np.empty_like(bandit.arms)
-    r = kernel.quotient(np.array(bandit.arms), gaps, rows)
+    r = kernel.quotient(in_units(np.array(bandit.arms)[None])[0], gaps, rows)
     zeros = np.zeros(arms)
     _, _, columns, ratios, alpha, lam, _ = kernel.prepare(rows, r, gaps, 2.0, False, zeros, zeros)
     problem = columns, None, ratios, None, None, 0.0
