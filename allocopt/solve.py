@@ -13,10 +13,9 @@ from allocopt.bandit import LinearBandit
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.canonical import Bounds, Canonical, evaluate, padding, settle, tidy, violation
 from allocopt.certify.reduction import Reduction, reduce
-from allocopt.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.errors import Infeasible, Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
 from allocopt.program import AllocationProgram, horizon, regret
 from allocopt.progress import Callback, Monitor, OutOfTime
-from allocopt.second_try import second_try
 from allocopt.solution import Solution, Status
 from allocopt.solvers import AUTO, METHODS, Method, backend
 from allocopt.streamed import StreamedBounds, StreamedProblem, StreamedProgram, StreamedSolution
@@ -121,12 +120,10 @@ def solve(
         bounds = _even_allocation(problem)
     stats["seconds"] = monitor.seconds
     found = certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
-    if (
-        found.status in (Status.INACCURATE, Status.FAILED)
-        and chosen.starts
-        and reason is None
-        and _fits_balls(reduction)
-    ):
+    unsolved = found.status in (Status.INACCURATE, Status.FAILED) and reason is None
+    if unsolved and asked is None and _fits_balls(reduction):
+        from allocopt.second_try import second_try
+
         found = second_try(reduction, found, monitor)
     return found
 
@@ -215,8 +212,19 @@ def _nothing_left(reduction: Reduction) -> bool:
 
 
 def _met(reduction: Reduction) -> bool:
-    problem = reduction.canonical
-    return not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0
+    """Whether what is fixed meets every constraint for sure."""
+    problem, program = reduction.canonical, reduction.program
+    if not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0:
+        return True
+    if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
+        return False
+    # what is fixed may span less than all arms do: the program of what is fixed alone
+    upper = np.where(np.isfinite(reduction.fixed), reduction.fixed, np.inf)
+    try:
+        fixed = reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper))
+    except (Infeasible, SolverFailed):
+        return False
+    return not fixed.assumptions and _met(fixed)
 
 
 def _nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -> Solution:

@@ -4,6 +4,7 @@ deficiency, k = d, x* = 0, scales from 1e-6 to 1e6."""
 import numpy as np
 from hypothesis import strategies as st
 
+import allocopt as ao
 from allocopt import LinearBandit
 from allocopt.errors import AllocoptError
 from allocopt.program import regret
@@ -79,3 +80,10 @@ def bandits(draw, kinds=NASTY, max_dim=5, max_arms=12):
     if not _well_posed(arms, theta):  # e.g. all arms equal by chance
         arms, theta = np.eye(d), -np.arange(d, dtype=float)
     return LinearBandit(arms, theta)
+
+
+def answered(solution):
+    """Whether the value is proven to the tolerance: without any assumption, or under assumptions that are listed."""
+    if solution.status is ao.Status.CONDITIONAL:
+        return len(solution.assumptions) > 0 and all(a.at_rounding_level for a in solution.assumptions)
+    return solution.status is ao.Status.CERTIFIED and solution.assumptions == ()

@@ -317,7 +317,7 @@ def test_solve_takes_only_programs(bad):
 @pytest.mark.parametrize("bad", [0, 63, -1, 1.5, "128", True], ids=repr)
 def test_precision_must_be_a_number_of_bits(bad):
     s = ao.regret_constant(ARMS, THETA)
-    refused(ao.InvalidOption, ["precision:", ">= 64"], lambda: s.verify(bad))
+    refused(ao.InvalidOption, ["precision:", "64"], lambda: s.verify(bad))
 
 
 def never(_):
@@ -333,7 +333,7 @@ def never(_):
         (["target 0", "span"], lambda: general(features=[[1, 0], [2, 0]])),
         (["target 0", "span"], lambda: general(features=[[0, 0], [0, 0]])),
         (["target 0", "upper bound"], lambda: general(costs=[0, 0], upper=[1, 1])),
-        (["arm 2", "upper bound", "radius"], lambda: ao.programs.optimism(finite_armed([0, 1, 2]), 0.1)),
+        (["the target of arm", "upper bound", "radius"], lambda: ao.programs.optimism(finite_armed([0, 1, 2]), 0.1)),
         (["arm 2", "upper bound", "radius"], lambda: ao.programs.optimism(bandit(), 1e-9)),
     ],
 )
@@ -485,7 +485,8 @@ def test_an_interrupt_leaves_a_certified_solution(method, calls, reference):
     assert len(seen) == calls
     s = caught.value.solution
     is_usable(s)
-    assert (s.lower, s.upper) == (seen[-1].lower, seen[-1].upper)
+    assert s.lower >= seen[-1].lower * (1 - 1e-12)  # or sharper, in ball arithmetic
+    assert s.upper <= seen[-1].upper * (1 + 1e-12)
     assert s.status is ao.Status.CERTIFIED or s.stats["reason"] == "interrupted"
     e = s.verify() if method == "interior-point" else s
     assert e.lower <= s.upper

@@ -113,6 +113,7 @@ def whitener(problem: Canonical, alpha: Array) -> Array | None:
 
 
 _LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
+_LEAST_WEIGHT = 1e-4  # of a direction, relative to the largest, in the dominance that makes a diagonal of a matrix
 _LARGEST_DRIFT = 0.1  # distance of BᵀMB from I beyond which nothing is claimed
 
 
@@ -267,8 +268,10 @@ def _dominating_diagonal(images: Array, lam: Array) -> Array:
     # each entry of the sum has an error of γ |z||z|ᵀ, at most the product of the roots
     off = np.abs(matrix) + gamma(n + 4) * up * np.outer(root, root)
     off.flat[:: r + 1] = 0.0
-    safe = np.where(root > 0, root, 1.0)
-    diagonal: Array = size * (1.0 + gamma(n + 4)) * up + up * root * (off / safe).sum(axis=1)
+    # any weights will do; directions of rounding errors, which correlate with all others, must not weigh as these do
+    weight = np.maximum(root, _LEAST_WEIGHT * root.max(initial=0.0))
+    weight[weight == 0.0] = 1.0
+    diagonal: Array = size * (1.0 + gamma(n + 4)) * up + up * weight * (off / weight).sum(axis=1)
     return diagonal
 
 

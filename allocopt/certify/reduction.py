@@ -8,12 +8,11 @@ columns span is proposed in floating point and then checked exactly (`span`); wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from allocopt.certify.assumptions import ROUNDING_LEVEL, Assumption
-from allocopt.certify.canonical import Canonical, whitener
+from allocopt.certify.canonical import Canonical
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.certify.span import Span, column_units, free_span, largest_share, span_of
@@ -55,11 +54,6 @@ class Reduction:
     most: Array
     """What α can be at least and at most: where the program's bounds are rounded, inside of them."""
     assumptions: tuple[Assumption, ...]
-
-    @cached_property
-    def fixed_norms(self) -> Array:
-        """g of every target with nothing but what is fixed already (all variables 0)."""
-        return _squared_norms(self.canonical.base, self.canonical.targets)
 
     def allocation(self, alpha: Array) -> Array:
         """A canonical α in the program's own units, one entry per arm."""
@@ -155,7 +149,7 @@ def reduce(program: AllocationProgram) -> Reduction:
     )
     assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
     reduction = Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
-    if len(asked) and canonical.upper is not None:
+    if len(asked) and np.isfinite(program.upper).any():
         hopeless = proven_infeasible(program, rows, goals, asked)
         if hopeless is not None:
             j, norm = hopeless
@@ -210,18 +204,3 @@ def _target_name(program: AllocationProgram, target: int) -> str:
     if program.target_arms is None:
         return f"target {target}"
     return f"the target of arm {int(program.target_arms[target])}"
-
-
-def _squared_norms(rows: Array, targets: Array) -> Array:
-    """||t||² in the inverse of rowsᵀrows, in floating point; inf where the rows do not span, so that nothing is met."""
-    if not targets.shape[1]:
-        return np.zeros(len(targets))
-    nothing = np.where(targets.any(axis=1), np.inf, 0.0)
-    if not len(rows):
-        return nothing
-    basis = whitener(Canonical(rows, targets, rows[:0]), np.ones(len(rows)))
-    if basis is None:
-        return nothing
-    images = targets @ basis
-    g: Array = np.einsum("ij,ij->i", images, images)
-    return g
