@@ -147,8 +147,8 @@ class LinearBandit:
             gap = exact_gap(different[i], self.theta, self.best_row)
             arms = self.optimal_arms[group == i] if len(inexact) <= _MOST_TIES else self.optimal_arms
             text = (
-                f"arm {int(arms[0])} is taken as optimal, though its gap is {int(gap.p) / int(gap.q):.3g} "
-                f"({float(shares[i]):.3g} relative to the terms of the two means)"
+                f"arm {int(arms[0])} is taken as optimal; its exact gap is {int(gap.p) / int(gap.q):.3g}, "
+                f"{float(shares[i]):.3g} relative to the terms of the two means"
             )
             found.append(Assumption("tie", tuple(int(a) for a in arms), shares[i], text))
         if len(inexact) > _MOST_TIES:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -252,6 +253,8 @@ def certified_solution(
     allocation, multipliers = reduction.allocation(bounds.alpha), reduction.multipliers(bounds.multipliers)
     if not bounds.gap <= tol:
         bounds, allocation = _sharper(reduction, bounds, allocation, multipliers)
+    else:
+        bounds = _with_room(bounds, tol)
     return _solution(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
 
 
@@ -271,6 +274,13 @@ def _solution(
         program, allocation, multipliers, bounds.lower, bounds.upper, status, method,
         tol, np.sort(binding), reduction.quotient.coordinates, stats, reduction.assumptions,
     )  # fmt: skip
+
+
+def _with_room(bounds: Bounds, tol: float) -> Bounds:
+    """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
+    room = 0.5 * bounds.rounding + 4e-13
+    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - room), upper=bounds.upper * (1.0 + room))
+    return wider if wider.gap <= tol * _STRICTLY else bounds
 
 
 def _fits_balls(reduction: Reduction) -> bool:
@@ -369,6 +379,7 @@ def solve_streamed(
         stats["seconds"] = monitor.seconds
         if not isinstance(best, StreamedBounds):
             raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
+        best = cast(StreamedBounds, _with_room(best, tol))
         status, full = _status(best, tol, why, True, stats, problem.assumptions)
         return StreamedSolution.of(program, problem, best, status, tol, full)
 
@@ -435,9 +446,9 @@ def recertify(
     alpha = reduction.canonical_allocation(allocation)
     bounds = evaluate(problem, alpha, reduction.canonical_multipliers(multipliers))
     # `evaluate` makes α feasible and knows of no arms that tell nothing: the upper bound of α as it is
-    finite = np.isfinite(allocation)
-    cost = float(program.costs[finite] @ allocation[finite])
-    up = padding(problem.rank + len(allocation)) + 2.0 * problem.bound_error
+    played = np.flatnonzero(np.isfinite(allocation) & (allocation > 0))
+    cost = float(program.costs[played] @ allocation[played])
+    up = padding(problem.rank + len(played)) + problem.bound_error
     if problem.scalable:
         used = float(alpha.sum())
         upper = bounds.upper * max(cost / used, 1.0) * up if used > 0 else np.inf
@@ -462,7 +473,9 @@ def proven(solution: Solution, precision: int | None) -> tuple[float, float, tup
         return bounds.lower, bounds.upper, problem.assumptions, 53
     if precision is None:
         again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
-        return again.lower, again.upper, again.assumptions, 53
+        within = solution.lower <= again.lower and again.upper <= solution.upper
+        if within or solution.gap == math.inf or not _fits_balls(reduce(program)):
+            return again.lower, again.upper, again.assumptions, 53
     from allocopt.certify.balls import interval_in_balls
 
     reduction = reduce(program)

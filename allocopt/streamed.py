@@ -422,13 +422,14 @@ class StreamedProblem:
         if not (np.isfinite(worst) and np.isfinite(top)):
             raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
+        scale = (float(multipliers @ g) / total) ** 2 / seen.plain_price(part.features[int(np.argmax(prices))]) / total
         binding = np.union1d(
             pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
             found.targets[found.constraints >= (1.0 - BINDING) * worst],
         )
         bounds = StreamedBounds(
             seen.cost * worst * seen.up, seen.slope / top / seen.up, alpha * worst,
-            multipliers * (seen.strength**2 / top / total), g, prices / top, 2.0 * seen.drift, pool, binding, found.alive,
+            multipliers * scale, g, prices / top, 2.0 * seen.drift, pool, binding, found.alive,
         )  # fmt: skip
         self._remember(bounds, seen, part, alpha, top)
         outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]

@@ -27,7 +27,11 @@ def interval_in_balls(
     """Lower and upper bound that an allocation and multipliers of the program prove, and the bits that it took."""
     program = reduction.program
     exact = exact_program(program, reduction.quotient)
-    alpha = [rational(allocation[i]) for i in exact.arms]
+    # a bound need not be a double: α at a bound means the bound itself
+    alpha = [
+        _clip(rational(allocation[i]), low, high)
+        for i, low, high in zip(exact.arms, exact.lower, exact.upper, strict=True)
+    ]
     arms = program.target_arms
     weights = [rational(x) for x in (multipliers if arms is None else multipliers[arms])]
     before = ctx.prec
@@ -86,13 +90,9 @@ class _Proof:
             if inverse is None:
                 return arb("inf")
             return arb(self._cost(alpha)) * _maximum(self._ratios(inverse))
-        exact = self.exact
-        if inverse is None or any(
-            x < low or (high is not None and x > high)
-            for x, low, high in zip(alpha, exact.lower, exact.upper, strict=True)
-        ):
+        if inverse is None or not all(ratio <= 1 for ratio in self._ratios(inverse)):
             return arb("inf")
-        return arb(self._cost(alpha)) if all(ratio <= 1 for ratio in self._ratios(inverse)) else arb("inf")
+        return arb(self._cost(alpha))
 
     def _cost(self, alpha: list[fmpq]) -> fmpq:
         return sum((c * x for c, x in zip(self.exact.costs, alpha, strict=True)), fmpq(0))
@@ -172,6 +172,11 @@ def _maximum(values: list[arb]) -> arb:
     for value in values[1:]:
         best = best.max(value)
     return best
+
+
+def _clip(x: fmpq, low: fmpq, high: fmpq | None) -> fmpq:
+    x = max(x, low)
+    return x if high is None else min(x, high)
 
 
 def _width(ball: arb) -> float:

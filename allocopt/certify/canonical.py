@@ -142,6 +142,8 @@ class Frame:
     """Error of a row's image, per unit of |row| |basis|: γ_r + ρ."""
     cost: float
     """Σ α_i, rounded up."""
+    plain_spectrum: Array | None = None
+    """The diagonal of Σ_j λ_j z_j z_jᵀ without margins: for estimates."""
 
     @cached_property
     def up(self) -> float:
@@ -171,6 +173,12 @@ class Frame:
         roots = np.sqrt(prices) * self.up + np.sqrt(self.steepest) * self.up * shift + self.wobble * (length + shift)
         result: Array = roots * roots * self.up
         return result
+
+    def plain_price(self, row: Array) -> float:
+        """The price of one row without margins."""
+        assert self.plain_spectrum is not None
+        image = row @ self.basis
+        return max(float((image * image) @ self.plain_spectrum), 1e-300)
 
     def errors(self, rows: Array, norm2: Array) -> Array:
         """Bounds on |ŵ − Bᵀa| for rows a: by their lengths, and entry by entry (sharper, dearer) where that is much."""
@@ -218,9 +226,10 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         strength = float(lam @ (least * least)) / up * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
         wobble = float(np.sqrt(lam @ (errors * errors))) * up * (1.0 + gamma(len(asked)))
         spectrum = _dominating_diagonal(images, lam)
+        plain = (images * images * lam[:, None]).sum(axis=0)
         if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(wobble)):
             return None
-    return Frame(basis, spectrum, strength, drift, wobble, nothing.unit, cost)
+    return Frame(basis, spectrum, strength, drift, wobble, nothing.unit, cost, plain)
 
 
 def _proposed_basis(
@@ -307,8 +316,12 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
                 known = float(seen.most_price(base_prices, base2, base_errors).sum()) * (1.0 + gamma(len(base2))) * up
             outer = None if problem.upper is None else problem.upper * ((1.0 + 4.0 * problem.bound_error) * up)
             q, lower = best_scale(seen.slope - known, padded, outer)
-            # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable).
-            lam = multipliers / max(float(multipliers.sum()), 1e-300) * (q * seen.strength * seen.strength)
+            # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable). The
+            # bounds do not depend on their scale, so it is that without margins.
+            total = max(float(multipliers.sum()), 1e-300)
+            strength = float(multipliers @ g) / total
+            rate = 1.0 / seen.plain_price(features[int(np.argmax(prices))]) if problem.scalable else q
+            lam = multipliers / total * (rate * strength * strength)
             rounding += float(padded.max(initial=0.0)) / max(float(prices.max(initial=0.0)), 1e-300) - 1.0
             prices = prices * q
     alpha, upper = _make_feasible(problem, alpha, most, seen.cost)

@@ -52,7 +52,7 @@ class Reduction:
     """α of every arm before the variables are added: lower bounds, costless arms at their upper bound, inf if free."""
     least: Array
     most: Array
-    """What α can be at least and at most: where the program's bounds are rounded, inside of them."""
+    """What α can be at least and at most; where these are rounded themselves, α at a bound means the exact one."""
     assumptions: tuple[Assumption, ...]
 
     def allocation(self, alpha: Array) -> Array:
@@ -106,8 +106,7 @@ def reduce(program: AllocationProgram) -> Reduction:
     targets = features[program.target_arms] if shared else known_exactly.modulo(goals)
 
     nonzero = features.any(axis=1)
-    doubt = bound_error(program)
-    least, most = program.lower * (1.0 + doubt), program.upper * (1.0 - doubt)
+    least, most = program.lower, program.upper
     costless = (program.costs == 0) & np.isfinite(most)
     fixed = np.where(costless, most, least)
     fixed[free] = np.inf
