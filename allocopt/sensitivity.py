@@ -116,7 +116,16 @@ def optimum(bandit: LinearBandit, tol: float, callback: Callback | None = None) 
         problem, reduction.canonical_allocation(found.allocation), reduction.canonical_multipliers(found.multipliers)
     ), tol)  # fmt: skip
     stats = {name: value for name, value in found.stats.items() if name not in ("reason", "rounding")}
-    return Optimum(bandit, certified_solution(reduction, bounds, found.method, tol, None, stats), reduction, bounds)
+    solution = certified_solution(reduction, bounds, found.method, tol, None, stats)
+    return Optimum(bandit, solution, reduction, _in_scale(bounds, 0.5 * (solution.lower + solution.upper)))
+
+
+def _in_scale(bounds: Bounds, value: float) -> Bounds:
+    """With Σα and Σλ as they are at the optimum, namely its value: sensitivities are estimates, without margins."""
+    alpha, lam = bounds.alpha, bounds.multipliers
+    if not np.isfinite(value) or not alpha.any() or not lam.any():
+        return bounds
+    return dataclasses.replace(bounds, alpha=alpha * (value / alpha.sum()), multipliers=lam * (value / lam.sum()))
 
 
 def _tidied(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:

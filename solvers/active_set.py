@@ -206,7 +206,8 @@ def _spanning(problem: Canonical, prices: Array) -> IntArray:
         rows = problem.features[candidates] / problem.feature_lengths[candidates, None]
         weight = np.sqrt(prices[candidates] / max(float(prices.max()), 1e-300)) + 1e-3
         factor, order = qr((rows * weight[:, None]).T, mode="r", pivoting=True, check_finite=False)[-2:]
-        if abs(factor[-1, problem.rank - 1]) > 1e-8 * abs(factor[0, 0]):
+        full = min(factor.shape) >= problem.rank
+        if full and abs(factor[-1, problem.rank - 1]) > 1e-8 * abs(factor[0, 0]):
             break
     return np.sort(candidates[order[: problem.rank]])
 

@@ -7,6 +7,7 @@ allocation and multipliers do not prove is refused too. `allocopt/certify/refere
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ from allocopt.bandit import LinearBandit, arm_matrix
 from allocopt.certify import referee
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.enclosure import Enclosure, enclose
-from allocopt.certify.reduction import reduce
+from allocopt.certify.reduction import Quotient, reduce
 from allocopt.certify.span import spanning_coordinates
 from allocopt.concentration import f_n
-from allocopt.errors import AllocoptError, InvalidFile, InvalidOption, InvalidProof, NotProven
+from allocopt.errors import AllocoptError, Infeasible, InvalidFile, InvalidOption, InvalidProof, NotProven, SolverFailed
 from allocopt.program import (
     AllocationProgram,
     best_arm,
@@ -57,7 +58,7 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 def proof_document(solution: Solution) -> dict[str, Any]:
     """The content of a proof file."""
-    quotient = reduce(solution.program).quotient
+    quotient = _witness(solution)
     assumptions, status = solution.assumptions, solution.status
     return {
         "format": FORMAT,
@@ -76,6 +77,19 @@ def proof_document(solution: Solution) -> dict[str, Any]:
         "allocation": _numbers(solution.allocation),
         "multipliers": _numbers(solution.multipliers),
     }
+
+
+def _witness(solution: Solution) -> Quotient:
+    """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
+    program = solution.program
+    unused = solution.allocation == 0
+    if program.kind == "general" and unused.any() and program.lower.any() | np.isfinite(program.upper).any():
+        upper = np.where(unused, 0.0, program.upper)
+        try:
+            return reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper)).quotient
+        except (Infeasible, SolverFailed):
+            pass  # then nothing is proven by these arms
+    return reduce(program).quotient
 
 
 def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosure:
