@@ -252,7 +252,7 @@ def certified_solution(
     """A Solution from certified canonical bounds; the status follows from their gap and from what they assume."""
     allocation, multipliers = reduction.allocation(bounds.alpha), reduction.multipliers(bounds.multipliers)
     if not bounds.gap <= tol:
-        bounds, allocation = _sharper(reduction, bounds, allocation, multipliers)
+        bounds, allocation, multipliers = _sharper(reduction, bounds, allocation, multipliers)
     else:
         bounds = _with_room(bounds, tol)
     return _solution(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
@@ -288,12 +288,14 @@ def _fits_balls(reduction: Reduction) -> bool:
     return bool(reduction.program.n_arms * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
 
 
-def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array) -> tuple[Bounds, Array]:
-    """The bounds in ball arithmetic, if the program is small enough for that, and the allocation that they hold for."""
+def _sharper(
+    reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array
+) -> tuple[Bounds, Array, Array]:
+    """The bounds in ball arithmetic, if the program is small enough for that, and the pair that they hold for."""
     problem = reduction.canonical
     finite = np.where(np.isfinite(allocation), allocation, 0.0)
     if not _fits_balls(reduction) or not finite.any() or not multipliers.any():
-        return bounds, allocation
+        return bounds, allocation, multipliers
     from allocopt.certify.balls import interval_in_balls
 
     lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
@@ -302,11 +304,13 @@ def _sharper(reduction: Reduction, bounds: Bounds, allocation: Array, multiplier
         # what may be scaled is feasible once it costs the upper bound, or a little more, as it is rounded; then both bounds anew
         margin = upper / cost * (2.0 * padding(len(finite)) - 1.0 + 2.0 * problem.bound_error)
         allocation = np.where(np.isfinite(allocation), allocation * margin, allocation)
+        if lower > 0:  # at the optimum the multipliers sum to the value
+            multipliers = multipliers * (lower / float(multipliers.sum()))
         lower, upper, _ = interval_in_balls(reduction, allocation, multipliers)
         upper *= 2.0 * padding(len(finite)) - 1.0 + 4.0 * problem.bound_error
     elif not problem.scalable and not np.isfinite(upper):
         lower, upper, allocation = _repaired(reduction, allocation, multipliers, lower)
-    return dataclasses.replace(bounds, lower=lower, upper=upper), allocation
+    return dataclasses.replace(bounds, lower=lower, upper=upper), allocation, multipliers
 
 
 def _repaired(reduction: Reduction, allocation: Array, multipliers: Array, lower: float) -> tuple[float, float, Array]:
