@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test laws torture lint format bench routing regret scale story clean
+.PHONY: demo test laws torture mutants lint format bench routing regret scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -26,6 +26,9 @@ laws: $(STAMP)
 
 torture: $(STAMP)
 	$(BIN)/python benchmarks/torture.py --instances $(or $(ALLOCOPT_TORTURE),20000)
+
+mutants: $(STAMP)
+	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

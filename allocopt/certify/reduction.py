@@ -7,6 +7,7 @@ columns span is proposed in floating point and then checked exactly (`span`); wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,7 +136,7 @@ def reduce(program: AllocationProgram) -> Reduction:
         np.ascontiguousarray(b * scale),
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
-        float(program.costs @ least),
+        _total_cost(program.costs, least),
         _ratios(program, variables, asked) if shared else None,
         ENTRY_ERROR + data_error(program),
         bound_error(program) + data_error(program),
@@ -157,6 +158,12 @@ def reduce(program: AllocationProgram) -> Reduction:
                 f"least {norm:.6g}, above the radius {program.radii[j]:.6g}"
             )
     return reduction
+
+
+def _total_cost(costs: Array, allocation: Array) -> float:
+    """Σ κ_i α_i with two roundings, however many arms there are: the certificate allows for no more."""
+    some = np.flatnonzero(allocation)
+    return math.fsum((costs[some] * allocation[some]).tolist())
 
 
 def _ratios(program: AllocationProgram, variables: IntArray, asked: IntArray) -> Array | None:

@@ -1,0 +1,431 @@
+"""Mutation testing of the certificate: small changes to its code, one at a time, that the tests of tests/certify must notice.
+
+    python benchmarks/mutants.py                       everything that is not in the results yet
+    python benchmarks/mutants.py --file canonical --most 50 --seed 1
+    python benchmarks/mutants.py --report              write MUTANTS.md from the results
+
+Results are kept line by line in mutants.jsonl, so a run can be stopped and taken up again; a change of a file makes its mutants new.
+Why survivors are harmless is written by hand into mutants_harmless.json. Needs os.fork (Linux, macOS).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+RESULTS, HARMLESS, REPORT = HERE / "mutants.jsonl", HERE / "mutants_harmless.json", HERE / "MUTANTS.md"
+TIMEOUT = 90.0  # seconds; the judges take a tenth of that
+MEMORY = 6 * 2**30
+_TESTS = "not missing and not without_a_margin and not without_its_margins"  # tests of the tests themselves
+_LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
+
+# the tests that judge a file, those that are likeliest to notice first
+JUDGES = {
+    "allocopt/certify/floating.py": ("margins", "modulo"),
+    "allocopt/certify/canonical.py": ("margins", "balls"),
+    "allocopt/certify/modulo.py": ("modulo", "span", "reduction"),
+    "allocopt/certify/span.py": ("span", "reduction", "balls"),
+    "allocopt/certify/reduction.py": ("reduction", "span", "balls"),
+    "allocopt/certify/feasibility.py": ("balls", "reduction"),
+    "allocopt/certify/balls.py": ("balls",),
+    "allocopt/certify/exact.py": ("reduction", "balls"),
+    "allocopt/certify/assumptions.py": ("span", "reduction"),
+    "allocopt/gaps.py": ("modulo",),
+}
+LOADED = (
+    "numpy",
+    "scipy.linalg",
+    "flint",
+    "pytest",
+    "hypothesis",
+    "joblib",
+    "threadpoolctl",
+    "_pytest.assertion.rewrite",
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: bytes from start to stop of a file become ``after``."""
+
+    file: str
+    line: int
+    where: str
+    before: str
+    after: str
+    start: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """What `mutants_harmless.json` calls it; line numbers change, names of functions less often."""
+        return f"{self.file}:{self.where}: {self.before} → {self.after}"
+
+
+_ARITHMETIC: dict[type, type] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+_COMPARISONS: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_NAMES = {
+    "min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "fmin": "fmax", "any": "all", "all": "any",
+    "argmax": "argmin", "root_up": "root_down",
+}  # fmt: skip
+
+
+class _Finder(ast.NodeVisitor):
+    """Collects what may be changed; annotations, docstrings, messages and exports are left alone."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.raw = text.encode()
+        self.lines = [0]
+        for line in self.raw.splitlines(keepends=True):
+            self.lines.append(self.lines[-1] + len(line))
+        self.scope: list[str] = []
+        self.found: list[Mutant] = []
+        self.visit(ast.parse(text))
+
+    def _add(self, node: Any, after: str) -> None:
+        start = self.lines[node.lineno - 1] + node.col_offset
+        stop = self.lines[node.end_lineno - 1] + node.end_col_offset
+        before = self.raw[start:stop].decode()
+        where = ".".join(self.scope) or "module"
+        self.found.append(Mutant(self.file, node.lineno, where, " ".join(before.split()), after, start, stop))
+
+    def _change(self, node: Any, **fields: Any) -> None:
+        old = {name: getattr(node, name) for name in fields}
+        for name, value in fields.items():
+            setattr(node, name, value)
+        self._add(node, f"({ast.unparse(node)})")
+        for name, value in old.items():
+            setattr(node, name, value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.scope.append(node.name)
+        for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
+            self.visit(default)
+        for statement in node.body:
+            self.visit(statement)
+        self.scope.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.scope.append(node.name)
+        for statement in node.body:
+            self.visit(statement)
+        self.scope.pop()
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if not any(isinstance(t, ast.Name) and t.id in ("__all__", "Row") for t in node.targets):
+            self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None: ...
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None: ...
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None: ...
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._add(node, "pass")
+
+    def visit_Assert(self, node: ast.Assert) -> None: ...
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._add(node, "pass")
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        other = _ARITHMETIC.get(type(node.op))
+        if other is not None:
+            self._change(node, op=other())
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for i, op in enumerate(node.ops):
+            self._change(node, ops=[*node.ops[:i], _COMPARISONS[type(op)](), *node.ops[i + 1 :]])
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self._change(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not | ast.Invert | ast.USub):
+            self._add(node, f"({ast.unparse(node.operand)})")
+        self.generic_visit(node)
+
+    def _condition(self, node: Any) -> None:
+        if not isinstance(node.test, ast.UnaryOp | ast.Compare):  # for these there are changes of their own
+            self._add(node.test, f"(not ({ast.unparse(node.test)}))")
+        self.generic_visit(node)
+
+    visit_If = visit_While = visit_IfExp = _condition
+
+    def visit_Call(self, node: ast.Call) -> None:
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in _NAMES and isinstance(function, ast.Attribute):
+            self._change(function, attr=_NAMES[name])
+        elif name in _NAMES:
+            self._add(function, _NAMES[name])
+        elif name == "abs" and len(node.args) == 1:
+            self._add(node, f"({ast.unparse(node.args[0])})")
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            self._add(node, "return None")
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        self._add(node, "pass")
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        value = node.value
+        if isinstance(value, bool):
+            self._add(node, str(not value))
+        elif isinstance(value, int):
+            for other in {value + 1, value - 1, 0} - {value}:
+                self._add(node, f"({other})")
+        elif isinstance(value, float):
+            for changed in {2.0 * value, 0.5 * value, 0.0 if value else 1.0} - {value}:
+                self._add(node, f"({changed!r})")
+
+
+def mutants(file: str) -> list[Mutant]:
+    """All changes of a file that are syntax at all."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    result = []
+    for mutant in _Finder(file, text).found:
+        try:
+            compile(changed(text, mutant), file, "exec")
+        except SyntaxError:
+            continue
+        result.append(mutant)
+    return result
+
+
+def changed(text: str, mutant: Mutant) -> str:
+    raw = text.encode()
+    return (raw[: mutant.start] + mutant.after.encode() + raw[mutant.stop :]).decode()
+
+
+def key(mutant: Mutant, text: str) -> str:
+    """Of one change of one text."""
+    return hashlib.sha256(f"{mutant.start}:{mutant.stop}:{mutant.after}:{text}".encode()).hexdigest()[:16]
+
+
+def copy_of_the_package(folder: Path) -> None:
+    """What the judges need, without machine code that may be stale."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", ".hypothesis")
+    for name in ("allocopt", "solvers", "tests"):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def judged(folder: Path, file: str, timeout: float = TIMEOUT) -> tuple[str, float, str]:
+    """What the judges say of the copy in ``folder``, in a process of its own that inherits what is slow to import."""
+    start = time.perf_counter()
+    log = folder / "log.txt"
+    child = os.fork()
+    if child == 0:
+        _run_judges(folder, file, log)
+    deadline = start + timeout
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.perf_counter() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "timeout", time.perf_counter() - start, ""
+        time.sleep(0.02)
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    failed = [
+        line.split(" - ")[0].split("::", 1)[-1] for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))
+    ]
+    result = "survived" if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 else "killed"
+    return result, time.perf_counter() - start, failed[0] if failed else ""
+
+
+def _run_judges(folder: Path, file: str, log: Path) -> None:
+    """In the child: never returns."""
+    code = 99
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir(folder)
+        sys.path[:] = [str(folder), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, HERE))]
+        sys.dont_write_bytecode = True
+        import pytest
+
+        tests = [f"tests/certify/test_{name}.py" for name in JUDGES[file]]
+        code = int(
+            pytest.main(
+                [
+                    "-x",
+                    "-q",
+                    "--tb=no",
+                    "-p",
+                    "no:cacheprovider",
+                    "-p",
+                    "no:xdist",
+                    "-W",
+                    f"ignore::{_LATE}",
+                    "-k",
+                    _TESTS,
+                    *tests,
+                ]
+            )
+        )
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """Results so far, by key."""
+    if not RESULTS.exists():
+        return {}
+    lines = RESULTS.read_text(encoding="utf-8").splitlines()
+    return {record["key"]: record for record in map(json.loads, lines)}
+
+
+def chosen(files: list[str]) -> Iterator[tuple[str, Mutant]]:
+    for file in files:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        for mutant in mutants(file):
+            yield key(mutant, text), mutant
+
+
+def run(files: list[str], most: int | None, seed: int, again: bool) -> int:
+    """Judge what is left to judge; the number of survivors."""
+    before = known()
+    left = [(k, m) for k, m in chosen(files) if k not in before or (again and before[k]["result"] == "survived")]
+    random.Random(seed).shuffle(left)
+    left = left[:most]
+    for name in LOADED:
+        importlib.import_module(name)
+    survivors = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        copy_of_the_package(folder)
+        for file in files:
+            verdict, seconds, failed = judged(folder, file)
+            print(
+                f"{file}: {len([m for _, m in left if m.file == file])} mutants; unchanged, {seconds:.1f} s: {verdict} {failed}"
+            )
+            if verdict != "survived":
+                print((folder / "log.txt").read_text())
+                raise SystemExit("the judges do not like the code as it is")
+        start = time.perf_counter()
+        with RESULTS.open("a", encoding="utf-8") as out:
+            for n, (identity, mutant) in enumerate(left, 1):
+                text = (ROOT / mutant.file).read_text(encoding="utf-8")
+                (folder / mutant.file).write_text(changed(text, mutant), encoding="utf-8")
+                verdict, seconds, failed = judged(folder, mutant.file)
+                (folder / mutant.file).write_text(text, encoding="utf-8")
+                record = {
+                    "key": identity,
+                    **asdict(mutant),
+                    "result": verdict,
+                    "seconds": round(seconds, 2),
+                    "by": failed,
+                }
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+                out.flush()
+                survivors += verdict == "survived"
+                if verdict == "survived":
+                    print(f"  survived: {mutant.file}:{mutant.line} {mutant.name.split(': ', 1)[1]}", flush=True)
+                if n % 25 == 0 or n == len(left):
+                    spent = time.perf_counter() - start
+                    print(
+                        f"{n} of {len(left)}, {survivors} survived, {spent:.0f} s, about {spent / n * (len(left) - n):.0f} s left",
+                        flush=True,
+                    )
+    return survivors
+
+
+def report() -> str:
+    """The results as Markdown; survivors without a reason are named as such."""
+    results = known()
+    reasons: dict[str, str] = json.loads(HARMLESS.read_text(encoding="utf-8")) if HARMLESS.exists() else {}
+    lines = [
+        "# Mutants of the certificate", "",
+        "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a condition, a",
+        "deleted statement) and asks the tests of `tests/certify` whether they notice. Made by `benchmarks/mutants.py`.",
+        "Killed includes timeouts.", "",
+        "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    totals = [0] * 6
+    survivors: list[tuple[Mutant, str]] = []
+    for file in JUDGES:
+        all_of_it = list(chosen([file]))
+        ran = [(results[k]["result"], m) for k, m in all_of_it if k in results]
+        dead = sum(r != "survived" for r, _ in ran)
+        late = sum(r == "timeout" for r, _ in ran)
+        row = [len(all_of_it), len(ran), dead, late, len(ran) - dead, len(all_of_it) - len(ran)]
+        totals = [x + y for x, y in zip(totals, row, strict=True)]
+        lines.append(f"| {file} | " + " | ".join(map(str, row)) + " |")
+        survivors += [(m, reasons.get(m.name, "**not looked at yet**")) for r, m in ran if r == "survived"]
+    lines += ["| all | " + " | ".join(map(str, totals)) + " |", "", "## Survivors", ""]
+    lines += [
+        "Each with the reason why it can do no harm: no bound becomes wrong and no status better than it should be.",
+        "",
+    ]
+    file = ""
+    for mutant, reason in survivors:
+        if mutant.file != file:
+            file = mutant.file
+            lines += ["", f"### {file}", "", "| line | in | change | why it is harmless |", "|---|---|---|---|"]
+        change = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")
+        lines.append(f"| {mutant.line} | {mutant.where} | {change} | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--file", action="append", help="only files whose name contains this (may be repeated)")
+    parser.add_argument("--most", type=int, help="at most so many, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="judge survivors once more, after new tests")
+    parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
+    arguments = parser.parse_args()
+    files = [f for f in JUDGES if not arguments.file or any(part in f for part in arguments.file)]
+    if not arguments.report:
+        run(files, arguments.most, arguments.seed, arguments.again)
+    REPORT.write_text(report(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

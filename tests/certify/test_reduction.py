@@ -1,0 +1,251 @@
+"""What the reduction to canonical arrays promises, against rationals."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from exactly import U, rational, solved, transposed
+
+import allocopt as ao
+from allocopt.certify import reduction
+from allocopt.certify.exact import exact_program
+from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR, UNIT
+from allocopt.certify.reduction import bound_error, data_error, reduce
+from allocopt.errors import Infeasible, SolverFailed
+
+
+def test_the_cost_of_what_is_fixed_does_not_depend_on_the_order_of_the_sum():
+    """A hundred thousand terms of half a unit in the last place each: a plain sum loses all of them, and so would the bounds."""
+    n = 100_000
+    features = np.zeros((n + 4, 2))
+    features[:4] = [[0, 1], [1, 0], [1, 1], [1, -1]]
+    features[4:] = [1, 0]
+    lower = np.zeros(n + 4)
+    lower[4:] = 2.0**-53
+    lower[4:68] = 1.0
+    upper = np.full(n + 4, np.inf)
+    upper[4:] = lower[4:]
+    costs = np.ones(n + 4)
+    costs[[0, 2, 3]] = 2.0**-10
+    program = ao.AllocationProgram(features, costs, [[0, 1], [1, 1]], [1.0, 0.9], lower, upper)
+    fixed = 64 + (n - 64) * Fraction(1, 2**53)
+    assert abs(rational(reduce(program).canonical.offset) - fixed) <= 4 * U * fixed
+    s = ao.solve(program)
+    assert s.status is ao.Status.CERTIFIED
+    cost = fixed + sum(x * y for x, y in zip(rational(costs[:4]), rational(s.allocation[:4]), strict=True))
+    assert rational(s.upper) >= cost
+
+
+def programs():
+    rng = np.random.default_rng(11)
+    for turn in range(5):
+        d, k = 2 + turn % 3, 6 + turn
+        arms, theta = rng.integers(-9, 10, size=(k, d)) / 7.0, rng.integers(1, 10, size=d) / 7.0
+        arms[0] += 0.1
+        if turn == 4:  # two optimal arms
+            arms[1], theta = arms[0], np.eye(d)[0]
+            arms[0, 0] = arms[1, 0] = 9.0
+        bandit = ao.LinearBandit(arms, theta, noise_variance=0.7)
+        gaps = bandit.gaps * 1.0
+        yield ao.programs.regret(bandit)
+        yield ao.programs.horizon(arms, gaps, 1000)
+        yield ao.programs.optimism(bandit, 500.0)
+        yield ao.programs.remaining(bandit, rng.integers(1, 50, size=k).astype(float), 1000)
+        yield ao.programs.g_optimal(arms)
+        if len(bandit.optimal_arms) == 1:
+            yield ao.programs.best_arm(bandit)
+        upper = np.full(k, 2000.0 / 3.0)
+        upper[-1] = np.inf
+        lower = rng.integers(0, 2, size=k) / 3.0
+        yield ao.AllocationProgram(arms, rng.integers(0, 3, size=k), arms[:3] / 3.0, [1.0, 0.1, 3.0], lower, upper)
+
+
+def fraction(x):
+    return None if x is None else Fraction(int(x.p), int(x.q))
+
+
+def by_hand(program, quotient):
+    """Features, costs, bounds, targets and radii in rationals, from what the user passed: written out once more."""
+    rows, bandit, number = rational(np.asarray(program.features)), program.origin.bandit, program.origin.number
+    k = len(rows)
+    costs, lower, upper = [Fraction(1)] * k, [Fraction(0)] * k, [None] * k
+    targets = rational(np.asarray(program.targets))
+    radii = [Fraction(1)] * len(targets)
+    if program.target_arms is not None:
+        targets = [rows[i] for i in program.target_arms]
+    if bandit is not None:
+        theta = rational(bandit.theta)
+        means = [sum(x * t for x, t in zip(row, theta, strict=True)) for row in rows]
+        gaps = [max(means) - mean for mean in means]
+        radii = [gaps[i] ** 2 / (2 * rational(bandit.noise_variance)) for i in program.target_arms]
+        if program.kind == "best_arm":
+            best = rows[means.index(max(means))]
+            targets = [[x - y for x, y in zip(t, best, strict=True)] for t in targets]
+        else:
+            costs = gaps
+    if program.kind == "horizon":
+        costs = rational(program.costs)
+        radii = [costs[i] ** 2 / rational(number) for i in program.target_arms]
+    if program.kind == "optimism":
+        upper = [None if g == 0 else 4 * rational(number) * rational(bandit.noise_variance) / g**2 for g in gaps]
+    if program.kind == "remaining":
+        lower = [rational(x) / rational(number) for x in program.origin.pulls]
+    if program.kind == "general":
+        costs, radii, lower = rational(program.costs), rational(program.radii), rational(program.lower)
+        upper = [None if np.isinf(u) else rational(u) for u in program.upper]
+    pivots = [rows[i] for i in quotient.pivot_arms]
+    columns, kept = quotient.pivot_columns, quotient.coordinates
+
+    def modulo(row):
+        if not pivots:
+            return [row[c] for c in kept]
+        shares = solved([[p[c] for p in pivots] for c in columns], [row[c] for c in columns])
+        return [row[c] - sum(s * p[c] for s, p in zip(shares, pivots, strict=True)) for c in kept]
+
+    return [modulo(x) for x in rows], costs, lower, upper, [modulo(t) for t in targets], radii
+
+
+def test_canonical_arrays_are_as_accurate_as_they_say():
+    """Squares of entries are squares of the quotient's over costs and radii, up to the error that they claim; so are bounds."""
+    kinds = set()
+    for program in programs():
+        found = reduce(program)
+        kinds.add(program.kind)
+        canonical, arms = found.canonical, found.variables.tolist()
+        features, costs, lower, upper, targets, radii = by_hand(program, found.quotient)
+        squared = 2 * rational(canonical.error) + rational(canonical.error) ** 2
+        doubt = rational(canonical.bound_error)
+
+        def close(value, exact, error):
+            assert abs(rational(value) - exact) <= error * exact
+
+        for c in range(canonical.rank):
+            n = int(np.flatnonzero(canonical.features[:, c])[0])
+            ratio = rational(canonical.features[n, c]) ** 2 * costs[arms[n]] / features[arms[n]][c] ** 2
+            unit = Fraction(4) ** round(float(np.log2(float(ratio))) / 2)  # of the column, squared
+            for n, i in enumerate(arms):
+                close(canonical.features[n, c] ** 2, features[i][c] ** 2 * unit / costs[i], squared + 2 * U)
+            for n, j in enumerate(found.targets.tolist()):
+                close(canonical.targets[n, c] ** 2, targets[j][c] ** 2 * unit / radii[j], squared + 2 * U)
+        for n, i in enumerate(arms):
+            if upper[i] is None:
+                assert canonical.upper is None or np.isinf(canonical.upper[n])
+                continue
+            assert rational(found.most[i]) <= upper[i]  # so much is surely allowed
+            close(found.most[i], upper[i], 2 * doubt)
+            assert canonical.upper[n] * (1 + 4 * canonical.bound_error) >= (upper[i] - lower[i]) * costs[i]
+            close(canonical.upper[n], (upper[i] - lower[i]) * costs[i], 2 * doubt)
+        close(canonical.offset, sum(c * x for c, x in zip(costs, lower, strict=True)), 2 * doubt)
+        for i, x in enumerate(lower):
+            assert np.isinf(found.fixed[i]) or rational(found.fixed[i]) >= x
+        if canonical.ratios is not None:
+            for n, j in enumerate(found.targets.tolist()):
+                close(canonical.ratios[n] ** 2, costs[arms[n]] / radii[j], 2 * doubt + 2 * U)
+    assert kinds == {"regret", "horizon", "optimism", "remaining", "g_optimal", "best_arm", "general"}
+
+
+def test_the_program_in_rationals():
+    for program in programs():
+        found = reduce(program)
+        exact = exact_program(program, found.quotient)
+        features, costs, lower, upper, targets, radii = by_hand(program, found.quotient)
+        free = set(program.free.tolist())
+        assert exact.arms == [i for i in range(program.n_arms) if i not in free]
+        assert [[fraction(x) for x in row] for row in exact.features] == [features[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.costs] == [costs[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.lower] == [lower[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.upper] == [upper[i] for i in exact.arms]
+        assert [[fraction(x) for x in row] for row in exact.targets] == targets
+        assert [fraction(x) for x in exact.radii] == radii
+
+
+def test_errors_of_the_data():
+    arms, theta = [[1.0, 0.0], [0.5, 0.3]], [1.0, 0.1]
+    bandit = ao.LinearBandit(arms, theta)
+    of_gaps = GAP_ERROR + 8.0 * UNIT
+    assert data_error(ao.programs.regret(bandit)) == of_gaps
+    assert data_error(ao.programs.g_optimal(arms)) == 8.0 * UNIT
+    assert bound_error(ao.programs.regret(bandit)) == 0.0
+    optimism = ao.programs.optimism(bandit, 50.0)
+    assert bound_error(optimism) == 4.0 * GAP_ERROR
+    remaining = ao.programs.remaining(bandit, [1.0, 2.0], 1000)
+    assert bound_error(remaining) == 4.0 * UNIT
+    general = ao.AllocationProgram(arms, [1, 1], arms, [1, 1], None, [5, 9])
+    assert bound_error(general) == 0.0
+    for program in (optimism, remaining, general):
+        canonical = reduce(program).canonical
+        assert canonical.error == ENTRY_ERROR + data_error(program)
+        assert canonical.bound_error == bound_error(program) + data_error(program)
+
+
+def test_the_way_back_and_forth():
+    program = ao.AllocationProgram(
+        [[1, 0], [0, 1], [1, 1]], [2, 4, 0], [[1, 0], [0, 1]], [1, 1], [1, 0, 0], [9, np.inf, 3]
+    )
+    found = reduce(program)
+    assert found.fixed.tolist() == [1.0, 0.0, 3.0]
+    assert found.canonical.offset == 2.0
+    assert found.variables.tolist() == [0, 1]
+    assert found.canonical.upper.tolist() == [16.0, np.inf]
+    assert found.allocation(np.array([2.0, 8.0])).tolist() == [2.0, 2.0, 3.0]
+    assert found.allocation(np.array([99.0, 8.0])).tolist() == [9.0, 2.0, 3.0]  # never above what is allowed
+    assert found.canonical_allocation(np.array([2.0, 2.0, 3.0])).tolist() == [2.0, 8.0]
+    assert found.canonical_allocation(np.array([0.5, 2.0, 3.0])).tolist() == [0.0, 8.0]
+    assert found.multipliers(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert found.canonical_multipliers(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    base = rational(found.canonical.base)
+    norms = [
+        sum(x * y for x, y in zip(t, solved(gram(base), t) or [Fraction(10**9)] * 2, strict=True))
+        for t in rational(found.canonical.targets)
+    ]
+    assert [float(x) for x in norms] == pytest.approx(found.fixed_norms.tolist())
+
+
+def gram(rows):
+    return [[sum(x * y for x, y in zip(a, b, strict=True)) for b in transposed(rows)] for a in transposed(rows)]
+
+
+def test_fixed_norms_are_infinite_where_nothing_is_known():
+    norms = reduction._squared_norms
+    assert norms(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.0, 0.0]])).tolist() == [np.inf, 0.0]
+    assert norms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist() == [np.inf]
+    assert norms(np.zeros((1, 0)), np.zeros((2, 0))).tolist() == [0.0, 0.0]
+    assert norms(2.0 * np.eye(2), np.array([[1.0, 0.0]])).tolist() == [0.25]
+
+
+def test_targets_outside_the_span_are_infeasible():
+    with pytest.raises(Infeasible, match="target 1 is not in the span"):
+        reduce(ao.AllocationProgram([[1, 0]], [1], [[1, 0], [1, 1e-10]], [1.0, 1.0]))
+    with pytest.raises(Infeasible):
+        reduce(ao.AllocationProgram([[1, 2], [2, 4]], [1, 1], [[1, 2.001]], [1.0]))
+
+
+@pytest.mark.parametrize(
+    ("power", "said"), [(-52, "assumed"), (-41, "assumed"), (-39, "infeasible"), (-30, "infeasible")]
+)
+def test_targets_close_to_the_span_are_assumed_to_lie_in_it_up_to_the_rounding_level(power, said):
+    """x = (1, 1 + ε): what is left is ε of 1 + ε and 1, that is ε/(2 + ε)."""
+    epsilon = 2.0 ** (power + 1)
+    program = ao.AllocationProgram([[1, 1]], [1], [[1, 1 + epsilon]], [1.0])
+    if said == "infeasible":
+        with pytest.raises(Infeasible):
+            reduce(program)
+        return
+    (assumption,) = reduce(program).assumptions
+    assert assumption.size == Fraction(epsilon) / (2 + Fraction(epsilon))
+    assert assumption.kind == "dependence" and assumption.arms == (0,)
+    assert ao.solve(program).status is ao.Status.CONDITIONAL
+
+
+def test_rank_that_is_a_matter_of_rounding_is_not_called_infeasible():
+    """Arms that are parallel up to rounding only, and a target that needs both: nobody can say."""
+    rows = [[1.0, 1.0], [1.0, 1.0 + 2.0**-50]]
+    with pytest.raises(SolverFailed, match="cannot be decided"):
+        reduce(ao.AllocationProgram(rows, [1, 1], [[0.0, 1.0]], [1.0]))
+    assumed = reduce(ao.AllocationProgram(rows, [1, 1], [[1.0, 1.0]], [1.0])).assumptions
+    assert len(assumed) in (1, 2)
+    for assumption in assumed:
+        assert assumption.size == Fraction(1, 2**50) / (2 + Fraction(1, 2**50))
+    assert (
+        reduce(ao.AllocationProgram([[1.0, 1.0], [1.0, 1.0 + 2.0**-30]], [1, 1], [[0.0, 1.0]], [1.0])).assumptions == ()
+    )
