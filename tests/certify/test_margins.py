@@ -616,19 +616,16 @@ def test_the_numbers_of_the_dual_are_those_of_the_theorem():
 
 
 def diagonal(images, lam):
-    """size (1 + γ) pad + pad root Σ off/root, with off = |matrix| + γ pad root rootᵀ."""
+    """size (1 + γ) pad + pad weight Σ off/weight, with off = |matrix| + γ pad root rootᵀ and weights of 1e-4 at least."""
     n, r = images.shape
     matrix = rational(np.abs((images * lam[:, None]).T @ images))
     size = rational((images * images * lam[:, None]).sum(axis=0))
     root = [root_down(x) for x in size]
+    weight = [max(x, rational(canonical._LEAST_WEIGHT) * max(root)) or Fraction(1) for x in root]
     result = []
     for c in range(r):
-        off = sum(
-            (matrix[c][e] + gamma(n + 4) * pad(r) * root[c] * root[e]) / (root[e] if size[e] > 0 else 1)
-            for e in range(r)
-            if e != c
-        )
-        result.append(size[c] * (1 + gamma(n + 4)) * pad(r) + pad(r) * root[c] * off)
+        off = sum((matrix[c][e] + gamma(n + 4) * pad(r) * root[c] * root[e]) / weight[e] for e in range(r) if e != c)
+        result.append(size[c] * (1 + gamma(n + 4)) * pad(r) + pad(r) * weight[c] * off)
     return result
 
 
