@@ -67,6 +67,8 @@ def _directions(problem: Canonical) -> Directions | None:
                 return None
             axes.append(features[i])
             members.append(int(i))
+    if len(axes) < r:
+        return None  # directions that differ by less than the tolerance for parallel ones
     targets, target_length = _unit(problem.targets)
     best = np.full(r, -1)
     ratios = np.zeros(r)

@@ -133,9 +133,9 @@ def test_nothing_is_proven_where_nothing_is_known():
     assert interval_in_balls(reduce(fixed), np.array([0.25, 8.0]), np.ones(2))[1] == np.inf  # at its bounds it is not
     assert interval_in_balls(reduce(fixed), np.array([4.0, 2.0]), np.ones(2))[1] == 5.0  # at its bound it is
     assert interval_in_balls(reduce(fixed), np.array([3.0, 2.0]), np.ones(2))[1] == 5.0
-    assert (
-        interval_in_balls(reduce(fixed), np.array([3.0, 0.0]), np.ones(2))[0] == 1.0
-    )  # singular: the lower bounds' cost
+    half = plain(np.eye(2), [1.0, 1.0], np.eye(2), [1.0, 1.0], [0.5, 0.0], [3.0, 3.0])
+    # singular: the lower bounds' cost
+    assert interval_in_balls(reduce(half), np.array([3.0, 0.0]), np.ones(2))[0] == 0.5
 
 
 def test_ends_are_rounded_outwards(monkeypatch):

@@ -1,0 +1,149 @@
+"""What an outside check found: each was certified and wrong, or called infeasible and was not. And the laws that forbid it."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import allocopt as ao
+from allocopt.certify.proof import proof_document
+from allocopt.certify.referee import judge
+from allocopt.concentration import confidence_widths
+
+COPIED = [[1, -0.4, 1], [-1.4, -0.6, -1.4], [0.9, 0.6, 0.9]]
+
+
+def holds(solution):
+    """The referee follows the claim, and the interval is not trivial."""
+    verdict = judge(proof_document(solution))
+    assert verdict.proven, verdict.problems
+    assert verdict.upper is not None
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("arms", "theta", "value"),
+    [
+        (COPIED, [-0.3, 0.9, 0], 200 / 93),
+        ([[1, 0], [0.5, 1e-16]], [1, 0], 4.0),
+        ([[1, 0], [0.999, 1e-16], [0, 1e-15]], [1, 0], 2000.0),
+    ],
+)
+def test_values_that_were_certified_and_wrong(arms, theta, value):
+    for road in (
+        lambda: ao.regret_constant(arms, theta),
+        lambda: ao.regret_constant(arms, theta, method="interior-point"),
+        lambda: ao.regret_constant(arms, theta, method="active-set"),
+        lambda: ao.Allocator(arms).solve(ao.LinearBandit(arms, theta).gaps),
+        lambda: ao.solve_many([ao.LinearBandit(arms, theta)]).solution(0),
+    ):
+        s = road()
+        assert s.status is ao.Status.CERTIFIED
+        assert s.assumptions == ()
+        assert s.lower * (1 - 1e-12) <= value <= s.upper * (1 + 1e-12)
+        holds(s)
+        assert s.verify().lower <= value <= s.verify().upper or s.verify().gap <= 1e-7
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_all_columns_copied_scaled_or_summed_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(2, 4)), int(rng.integers(3, 7))
+    arms, theta = rng.integers(-300, 300, (k, d)) / 100, rng.integers(-100, 100, d) / 100
+    try:
+        plain = ao.regret_constant(arms, theta)
+    except ao.InvalidInstance:
+        return
+    wider = {
+        "copied": np.hstack([arms, arms]),
+        "doubled": np.hstack([arms, 2.0 * arms[:, :1], -4.0 * arms[:, 1:2]]),
+        "zeros": np.hstack([arms, np.zeros((k, 2))]),
+        "summed": np.hstack([arms, arms[:, :1] + arms[:, 1:2]]),  # rounded: an assumption
+    }
+    for name, columns in wider.items():
+        s = ao.regret_constant(columns, np.concatenate([theta, np.zeros(columns.shape[1] - d)]))
+        assert s.status is plain.status or (name == "summed" and s.status is ao.Status.CONDITIONAL), name
+        assert s.value == pytest.approx(plain.value, rel=1e-7), name
+        holds(s)
+
+
+def test_a_target_outside_the_span_is_infeasible_and_one_inside_is_not():
+    with pytest.raises(ao.Infeasible):
+        ao.solve(ao.AllocationProgram([[1, 0]], [1], [[1, 1e-10]], [1.0]))
+    scales = ao.AllocationProgram([[1, 0], [1, 6]], [1, 1], [[1, 0], [1, 6]], [1e20, 1e-12], None, [2e-20, np.inf])
+    s = ao.solve(scales)  # feasible; doubles may not be enough to prove the value
+    assert s.lower <= 1e12 * (1 + 1e-9) and s.upper >= 1e12
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_g_optimal_is_never_infeasible(seed):
+    rng = np.random.default_rng(seed)
+    arms = rng.integers(-2, 3, (int(rng.integers(2, 9)), int(rng.integers(1, 5)))).astype(float)
+    arms = np.hstack([arms, arms[:, :1] * 2]) * 2.0 ** rng.integers(-45, 46, (len(arms), 1))
+    if not arms.any():
+        return
+    s = ao.solve(ao.programs.g_optimal(arms))
+    rank = np.linalg.matrix_rank(arms / np.maximum(np.abs(arms).max(axis=1, keepdims=True), 1e-300))
+    if s.status is ao.Status.CERTIFIED:
+        assert s.value == pytest.approx(rank, rel=1e-7)
+    holds(s)
+
+
+def test_near_ties_of_independent_arms_have_a_formula():
+    for gap in (1e-9, 1e-12, 2.0**-46):
+        arms, theta = np.eye(3), np.array([1.0, 1.0 - gap, 0.5])
+        s = ao.regret_constant(arms, theta, tie_tolerance=0)
+        exact = float(sum(2 / (Fraction(1) - Fraction(t)) for t in theta[1:].tolist()))
+        assert s.status is ao.Status.CERTIFIED
+        assert s.lower <= exact <= s.upper
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.data())
+def test_columns_in_other_units_change_no_bit(seed, data):
+    """On the roads of solve, Allocator and solve_many; blocks are tested with their own sizes in torture."""
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(2, 5)), int(rng.integers(3, 9))
+    arms, theta = rng.normal(size=(k, d)), rng.normal(size=d)
+    powers = 2.0 ** np.array(data.draw(st.lists(st.integers(-45, 45), min_size=d, max_size=d)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        gaps = ao.LinearBandit(arms, theta).gaps
+        pairs = [
+            (ao.regret_constant(arms, theta), ao.regret_constant(arms * powers, theta / powers)),
+            (ao.Allocator(arms).solve(gaps), ao.Allocator(arms * powers).solve(gaps)),
+            (ao.solve_many(arms, gaps[None]).solution(0), ao.solve_many(arms * powers, gaps[None]).solution(0)),
+            (ao.solve(ao.programs.g_optimal(arms)), ao.solve(ao.programs.g_optimal(arms * powers))),
+        ]
+    for one, other in pairs:
+        assert (one.lower, one.upper, one.status) == (other.lower, other.upper, other.status)
+        np.testing.assert_array_equal(one.allocation, other.allocation)
+        np.testing.assert_array_equal(one.multipliers, other.multipliers)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_other_columns_change_nothing_but_rounding(seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(2, 5)), int(rng.integers(3, 8))
+    arms, theta = rng.normal(size=(k, d)), rng.normal(size=d)
+    s = ao.regret_constant(arms, theta)
+    order = rng.permutation(d)
+    for columns, parameter in (
+        (arms[:, order], theta[order]),
+        (np.hstack([arms, arms[:, order]]), np.concatenate([theta, np.zeros(d)])),
+        (np.hstack([np.zeros((k, 1)), arms]), np.concatenate([[3.0], theta])),
+        (np.hstack([arms, arms.sum(axis=1, keepdims=True)]), np.concatenate([theta, [0.0]])),
+    ):
+        t = ao.regret_constant(columns, parameter)
+        assert t.status in (ao.Status.CERTIFIED, ao.Status.CONDITIONAL)
+        assert t.value == pytest.approx(s.value, rel=1e-6)
+        assert all(a.at_rounding_level for a in t.assumptions)
+
+
+def test_confidence_widths_where_arms_depend():
+    arms = np.array([[1.0, 1, 1], [1, 0, 0]])
+    np.testing.assert_allclose(confidence_widths(arms, arms.T @ arms, 1.0), [1, 1])
