@@ -383,7 +383,7 @@ def report() -> str:
     lines = [
         "# Mutants of the certificate", "",
         "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number,",
-        "a condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. Made by `benchmarks/mutants.py`.",
+        "a condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
         "Killed includes timeouts.", "",
         "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
