@@ -22,7 +22,7 @@ def judge(document: Any) -> Verdict:
     def assume(kind, size, what, arm=None):  # may what differs from 0 by this size, relative to its terms, count as 0?
         covered = size <= ROUNDING_LEVEL and any(k == kind and s >= size and arm in (None, *on) for k, on, s in listed)
         if size and covered: assumed[kind] = max(size, assumed.get(kind, size))
-        if size and not covered: problems.append(f"{what} (by {show(size)}, relatively), and no assumption covers that")
+        if size and not covered: problems.append(f"{what} (by {show(size)}, relatively), no assumption <= 2^-40 covers it")
         return covered or not size
     try:
         need(document["format"] == "allocopt-proof" and whole(document["version"]) == 2, "not a proof of version 2")
@@ -71,7 +71,7 @@ def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the target
     if kind == "optimism": high = [2 * level * number(described["width"]) / gap**2 if gap else math.inf for gap in gaps]
     if kind == "remaining":
         low = [x / number(described["log_n"]) for x in numbers(described["pulls"], k)]
-        need("n" not in described or close(number(described["log_n"]), log(whole(described["n"], 3))), "log_n is not log n")
+        need("n" not in described or close(number(described["log_n"]), log(whole(described["n"], 3))), "log_n is wrong")
     return arms, costs, targets, radii, [multipliers[i] for i in asked], low, high
 
 def exact_gaps(described, arms, unit, assume):  # from arms and θ; 0 for the arms that are taken as optimal
