@@ -22,7 +22,7 @@ def judge(document: Any) -> Verdict:
     def assume(kind, size, what, arm=None):  # may what differs from 0 by this size, relative to its terms, count as 0?
         covered = size <= ROUNDING_LEVEL and any(k == kind and s >= size and arm in (None, *on) for k, on, s in listed)
         if size and covered: assumed[kind] = max(size, assumed.get(kind, size))
-        if size and not covered: problems.append(f"{what} (by {show(size)}, relatively), no assumption <= 2^-40 covers it")
+        if size and not covered: problems.append(f"{what} (relatively {show(size)}: not assumed, or above 2^-40)")
         return covered or not size
     try:
         need(document["format"] == "allocopt-proof" and whole(document["version"]) == 2, "not a proof of version 2")
