@@ -26,7 +26,7 @@ from allocopt.validation import Array, positive_number
 
 __all__ = ["certified_solution", "optimal_pulls", "regret_constant", "solve"]
 
-_MOST_IN_BALLS = 3e5  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
+_MOST_IN_BALLS = 1e4  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
 _REPAIRS = (1e-14, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)  # growth of an allocation until it is feasible for sure
 _HALVINGS = 5  # of the growth, once it is enough
 _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too

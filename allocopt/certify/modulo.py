@@ -9,18 +9,22 @@ every entry, and an entry is 0 only if it is exactly 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt import precise
 from allocopt.certify.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY, UNIT
 from allocopt.validation import Array, IntArray
 
 __all__ = ["Modulo", "rational_rows"]
+
+_FEW = 1000  # entries that are looked at in rationals without asking
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +84,11 @@ class Modulo:
         """q of every row."""
         return self.with_terms(rows)[0]
 
-    def with_terms(self, rows: Array) -> tuple[Array, Array]:
-        """q of every row, and for every entry the sum of the absolute values of the terms that it is the sum of."""
+    def with_terms(self, rows: Array, rationals: bool = True) -> tuple[Array, Array]:
+        """q of every row, and for every entry the sum of the absolute values of the terms that it is the sum of.
+
+        Without ``rationals``, entries below 2^-90 of their terms that may or may not be 0 are nan.
+        """
         kept = rows[:, self.columns]
         if not self.n or not kept.size:
             return kept, np.abs(kept)
@@ -97,7 +104,7 @@ class Modulo:
             error = (self.n + 2) * PAIR_ERROR * terms[i, j] + TINY
             still = np.flatnonzero(error > 0.5 * ENTRY_ERROR * np.abs(quotient[i, j]))
             if len(still):
-                self._exactly(rows, quotient, i[still], j[still])
+                self._exactly(rows, quotient, i[still], j[still], rationals)
         return quotient, terms
 
     def _in_pairs(self, kept: Array, factors: Array, high: Array, low: Array) -> Array:
@@ -108,7 +115,7 @@ class Modulo:
             total = precise.add(total, precise.negative(product))
         return total[0]
 
-    def _exactly(self, rows: Array, quotient: Array, i: IntArray, j: IntArray) -> None:
+    def _exactly(self, rows: Array, quotient: Array, i: IntArray, j: IntArray, rationals: bool) -> None:
         """Entries in rationals, rounded to the nearest double."""
         if self.n == 1:  # most often all of it cancels: x_K f_P = x_P f_K, and products of doubles are exact as pairs
             column = self.pivot_columns[0]
@@ -125,8 +132,41 @@ class Modulo:
                 copy |= (rows[some] == pivot_row).all(axis=1)
             quotient[i[copy[back]], j[copy[back]]] = 0.0
             i, j = i[~copy[back]], j[~copy[back]]
+            zero = self._vanish(rows, i, j)
+            quotient[i[zero], j[zero]] = 0.0
+            i, j = i[~zero], j[~zero]
+        if not rationals and len(i) > _FEW:
+            quotient[i, j] = np.nan
+            return
         for row, column in zip(i.tolist(), j.tolist(), strict=True):
             quotient[row, column] = _nearest(self.exact_entry(rows[row], column))
+
+    def _vanish(self, rows: Array, i: IntArray, j: IntArray) -> NDArray[np.bool_]:
+        """Which of some entries are proven to be 0 without rationals: where C has small denominators, as it has for whole numbers.
+
+        D x_c − Σ_p (D C_p) x_p with whole numbers D and D C below 2^53 is a sum of products that are exact as pairs. Adding
+        doubles with their errors, again and again, leaves nothing but zeros if the sum is 0.
+        """
+        result = np.zeros(len(i), dtype=bool)
+        for place in np.unique(j).tolist():
+            here = np.flatnonzero(j == place)
+            column = [self.exact_rule[p, place] for p in range(self.n)]
+            common = math.lcm(*(int(c.q) for c in column))
+            whole = [int(c.p) * (common // int(c.q)) for c in column]
+            if max(common, *(abs(w) for w in whole)) >= 2**53:
+                continue
+            some = rows[i[here]]
+            factors = [
+                (float(common), int(self.columns[place])),
+                *zip([-float(w) for w in whole], self.pivot_columns, strict=True),
+            ]
+            parts = [part for f, c in factors for part in precise.two_product(some[:, c], np.full(len(here), f))]
+            for _ in range(len(parts) + 2):
+                for n in range(1, len(parts)):
+                    parts[n], parts[n - 1] = precise.two_sum(parts[n], parts[n - 1])
+            tiny = np.min([np.where(some[:, c] != 0, np.abs(some[:, c]), 1.0) for _, c in factors], axis=0) < 2.0**-900
+            result[here] = (np.array(parts) == 0.0).all(axis=0) & ~tiny
+        return result
 
     def exact_entry(self, row: Array, place: int) -> Any:
         """One entry of q(row) as a rational; ``place`` counts in ``columns``."""
@@ -163,7 +203,13 @@ class Modulo:
 
     def shares(self, rows: Array) -> Array:
         """`exact_share` of all entries in floating point: exactly 0 where the entry is, else a number to look closer by."""
-        rest = self(rows)
+        rest = self.with_terms(rows, rationals=False)[0]
+        unknown = np.isnan(rest)
+        if unknown.any():  # negligible beside entries that are known not to be 0; if there are none, rationals decide
+            if (rest[~unknown] != 0.0).any():
+                rest[unknown] = 0.0
+            else:
+                rest = self(rows)
         if not rest.any():
             return np.zeros_like(rest)
         terms = np.abs(rows[:, self.columns])
