@@ -209,7 +209,8 @@ def test_the_solution_is_a_solution(tmp_path):
     np.testing.assert_allclose(s.allocation[s.support], o.allocation[o.support], rtol=1e-3)
     assert "CERTIFIED" in repr(s)
     s.save(tmp_path / "proof.json")
-    assert ao.load_solution(tmp_path / "proof.json").verify() == s.verify()
+    again = ao.load_solution(tmp_path / "proof.json").verify()
+    assert s.lower <= again.lower * (1 + 1e-11) and again.upper <= s.upper * (1 + 1e-11)
     for copy in (pickle.loads(pickle.dumps(s)), dataclasses.replace(s, tol=1e-7)):
         assert copy.value == s.value
         assert copy.program.kind == "horizon"

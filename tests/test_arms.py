@@ -91,7 +91,7 @@ def check_consistency(solution):
     assert np.array_equal(np.flatnonzero(finite & (solution.allocation > 0)), solution.support)
     assert (np.diff(solution.support) > 0).all() and (np.diff(solution.binding) > 0).all()
     assert np.isin(np.flatnonzero(solution.multipliers > 1e-6 * solution.multipliers.max()), solution.binding).all()
-    assert program.costs[finite] @ solution.allocation[finite] == pytest.approx(solution.value, rel=1e-12)
+    assert program.costs[finite] @ solution.allocation[finite] == pytest.approx(solution.value, rel=1e-10)
     # λ is scaled for its own allocation, the best over the two bounds: Σλ lies between them
     total = solution.multipliers.sum()
     assert solution.lower * (1 - 1e-9) <= total <= solution.upper * (1 + 1e-9)
@@ -686,7 +686,9 @@ def test_progress_tells_certified_bounds_and_arms_alive():
     assert steps[-1].iteration == s.stats["passes"]
     assert all(p.lower <= s.upper and p.upper >= s.lower and 0 < p.alive < 400 for p in steps)
     assert all(a.gap >= b.gap for a, b in itertools.pairwise(steps))
-    assert (steps[-1].lower, steps[-1].upper) == (s.lower, s.upper)
+    # the claim has a little room, so that it holds when it is computed again
+    assert s.lower <= steps[-1].lower and steps[-1].upper <= s.upper
+    assert (steps[-1].lower, steps[-1].upper) == pytest.approx((s.lower, s.upper), rel=1e-10)
 
 
 def test_time_that_is_over_at_once_still_gives_certified_bounds():

@@ -115,9 +115,9 @@ def test_entries_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
         Modulo, "_in_pairs", lambda self, kept, *rest: careful.append(len(kept)) or in_pairs(self, kept, *rest)
     )
 
-    def seen(self, rows, quotient, i, j):
+    def seen(self, rows, quotient, i, j, rationals):
         exactly.extend(zip(i.tolist(), j.tolist(), strict=True))
-        in_rationals(self, rows, quotient, i, j)
+        in_rationals(self, rows, quotient, i, j, rationals)
 
     monkeypatch.setattr(Modulo, "_exactly", seen)
     counts = {"plain": 0, "pairs": 0, "rationals": 0}
