@@ -382,8 +382,8 @@ def report() -> str:
     reasons: dict[str, str] = json.loads(HARMLESS.read_text(encoding="utf-8")) if HARMLESS.exists() else {}
     lines = [
         "# Mutants of the certificate", "",
-        "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a condition, a",
-        "deleted statement) and asks the tests of `tests/certify` whether they notice. Made by `benchmarks/mutants.py`.",
+        "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a",
+        "condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
         "Killed includes timeouts.", "",
         "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
