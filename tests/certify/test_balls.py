@@ -9,7 +9,7 @@ from exactly import dot, rational, solved, weighted
 from flint import arb, ctx, fmpq
 
 import allocopt as ao
-from allocopt.certify import balls
+from allocopt.certify import balls, reduction
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.balls import interval_in_balls
 from allocopt.certify.canonical import Bounds
@@ -235,6 +235,16 @@ def test_rounded_bounds_and_radii_get_the_benefit_of_the_doubt():
         reduce(ao.programs.optimism(bandit, 0.5))
         with pytest.raises(Infeasible):
             reduce(ao.programs.optimism(bandit, 0.499))
+
+
+def test_how_much_doubt_there_is(monkeypatch):
+    """The bound and twice the radius, each by four times the error of bounds."""
+    doubt = 2.0**-10
+    monkeypatch.setattr(reduction, "bound_error", lambda program: doubt)
+    needed = (1 + 4 * doubt) ** 3 - 1
+    for beyond, hopeless in ((0.99, False), (1.01, True)):
+        program = plain([[1.0]], [1.0], [[1.0]], [1.0 / (1.0 + beyond * needed)], None, [1.0])
+        assert (infeasible(program) is not None) is hopeless
 
 
 def test_the_worst_targets_are_tried():
