@@ -331,7 +331,10 @@ def chosen(files: list[str]) -> Iterator[tuple[str, Mutant]]:
 def run(files: list[str], most: int | None, seed: int, again: bool) -> int:
     """Judge what is left to judge; the number of survivors."""
     before = known()
-    left = [(k, m) for k, m in chosen(files) if k not in before or (again and before[k]["result"] == "survived")]
+    if again:
+        left = [(k, m) for k, m in chosen(files) if k in before and before[k]["result"] == "survived"]
+    else:
+        left = [(k, m) for k, m in chosen(files) if k not in before]
     random.Random(seed).shuffle(left)
     left = left[:most]
     for name in LOADED:
@@ -382,8 +385,8 @@ def report() -> str:
     reasons: dict[str, str] = json.loads(HARMLESS.read_text(encoding="utf-8")) if HARMLESS.exists() else {}
     lines = [
         "# Mutants of the certificate", "",
-        "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number,",
-        "a condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
+        "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a",
+        "condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
         "Killed includes timeouts.", "",
         "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -418,7 +421,7 @@ def main() -> None:
     parser.add_argument("--file", action="append", help="only files whose name contains this (may be repeated)")
     parser.add_argument("--most", type=int, help="at most so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", action="store_true", help="judge survivors once more, after new tests")
+    parser.add_argument("--again", action="store_true", help="only survivors, once more, after new tests")
     parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
     arguments = parser.parse_args()
     files = [f for f in JUDGES if not arguments.file or any(part in f for part in arguments.file)]

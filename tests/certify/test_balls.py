@@ -9,12 +9,13 @@ from exactly import dot, rational, solved, weighted
 from flint import arb, ctx, fmpq
 
 import allocopt as ao
-from allocopt.certify import balls
+from allocopt.certify import balls, feasibility, reduction
 from allocopt.certify.assumptions import Assumption
 from allocopt.certify.balls import interval_in_balls
 from allocopt.certify.canonical import Bounds
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.certify.reduction import reduce
+from allocopt.certify.span import free_span
 from allocopt.errors import Infeasible, InvalidProof
 from allocopt.solve import _status
 
@@ -37,9 +38,14 @@ def small_programs():
         costs = rng.uniform(0.1, 2.0, size=k)
         alpha, lam = rng.uniform(1.0, 2.0, size=k), rng.uniform(0.0, 2.0, size=m)
         lower = upper = None
-        if turn % 2:
-            alpha, lower = alpha * 30.0, rng.integers(0, 2, size=k) * rng.uniform(0.0, 0.01, size=k)
-            upper = np.where(rng.uniform(size=k) < 0.7, alpha * rng.uniform(1.0, 2.0, size=k), np.inf)
+        if turn % 2:  # lower bounds alone, upper bounds alone, both
+            alpha = alpha * 30.0
+            if turn % 6 != 1:
+                lower = rng.integers(0, 2, size=k) * rng.uniform(0.0, 0.01, size=k)
+                lower[:2] = 0.0, 0.01
+            if turn % 6 != 5:
+                upper = np.where(rng.uniform(size=k) < 0.7, alpha * rng.uniform(1.0, 2.0, size=k), np.inf)
+                upper[:2] = np.inf, alpha[1] * 1.5
         if turn % 6 == 3:
             costs[0], upper[0] = 0.0, alpha[0]
         if turn % 5 == 4:
@@ -235,6 +241,31 @@ def test_rounded_bounds_and_radii_get_the_benefit_of_the_doubt():
         reduce(ao.programs.optimism(bandit, 0.5))
         with pytest.raises(Infeasible):
             reduce(ao.programs.optimism(bandit, 0.499))
+
+
+def test_how_much_doubt_there_is(monkeypatch):
+    """The bound and twice the radius, each by four times the error of bounds."""
+    doubt = 2.0**-10
+    monkeypatch.setattr(reduction, "bound_error", lambda program: doubt)
+    needed = (1 + 4 * doubt) ** 3 - 1
+    for beyond, hopeless in ((0.99, False), (1.01, True)):
+        program = plain([[1.0]], [1.0], [[1.0]], [1.0 / (1.0 + beyond * needed)], None, [1.0])
+        assert (infeasible(program) is not None) is hopeless
+
+
+def test_a_direction_proves_only_what_it_sees():
+    rows = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]])
+    program = plain(rows, [1.0, 1.0], [[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [1.0, 1.0], None, [1.0, 1.0])
+    known = free_span(rows, np.zeros(0, dtype=np.int64))
+
+    def proves(target, y):
+        return feasibility._proves(program, known, rows, program.targets, np.arange(2), target, np.array(y))
+
+    assert proves(0, [1.0, 0.0, 0.0]) is True  # 2²  > 1 · 1
+    assert proves(0, [1.0, 3.0, 0.0]) is True  # 2² > 1 + 9/4
+    assert proves(0, [1.0, 4.0, 0.0]) is False  # 2² < 1 + 16/4
+    assert proves(0, [0.0, 0.0, 0.0]) is proves(0, [0.0, 0.0, 1.0]) is proves(0, [0.0, 1.0, 0.0]) is False
+    assert proves(1, [0.0, 0.0, 1.0]) is proves(1, [0.0, 0.0, -1e-9]) is True
 
 
 def test_the_worst_targets_are_tried():

@@ -420,6 +420,8 @@ def evaluation_holds(problem, alpha, lam):
 
 
 def whole_instances():
+    for doubt in (0.0, 2.0**-10):
+        yield capped(doubt)
     for seed in range(6):
         for rho, doubt in ((0.0, 0.0), (RHO, DOUBT), (0.0, 2.0**-10), (2.0**-46, 2.0**-46)):
             problem, alpha, lam = instance(seed, 1 + seed % 3, 4, 3, rho, doubt, base=seed % 2, rough=15 * (seed == 5))
@@ -452,8 +454,9 @@ def capped(doubt):
 def test_errors_of_upper_bounds_are_in_the_lower_one(doubt):
     problem, alpha, lam = capped(doubt)
     bounds = evaluate(problem, alpha, lam)
-    most = rational(0.5) * (1 + rational(doubt))
-    assert rational(bounds.lower) <= most + 4 * (1 - most)
+    for factor in (1, 4):  # the error itself, and the theorem's allowance for it
+        most = rational(0.5) * (1 + factor * rational(doubt))
+        assert rational(bounds.lower) <= most + 4 * (1 - most)
     assert bounds.lower == pytest.approx(2.5, rel=20 * doubt + 1e-12)
     assert bounds.upper == pytest.approx(2.5, rel=20 * doubt + 1e-2)
     assert bounds.upper >= 2.5
@@ -638,6 +641,9 @@ def test_diagonals_are_those_of_the_theorem():
             rational(canonical._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True
         ):
             assert exact * (1 - SLIP) <= value <= exact * (1 + SLIP)
+    images, lam = np.kron(np.eye(2), np.ones((1, 12))) + 0.0, np.ones(2)  # exact sums: only the margins are left
+    for value, exact in zip(rational(canonical._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True):
+        assert exact * (1 - SLIP / 4) <= value
 
 
 @pytest.mark.parametrize("r", [1, 10, 100])

@@ -201,6 +201,16 @@ def test_products_that_underflow_are_not_compared_as_pairs():
     assert quotient.tolist() == [[tiny * 2.0**-52], [0.0]]
 
 
+def test_pairs_that_lost_their_low_halves_are_not_compared():
+    """x_K f_P and x_P f_K differ by 2^-1104, which no double can hold: their halves agree, and yet the entry is not 0."""
+    above, unit = 2.0**-500 * (1 + 2.0**-52), 2.0**-500
+    mod = Modulo.of(np.array([[above, unit * (1 + 2.0**-51)]]), [0])
+    (row,) = rows = np.array([[unit, above]])
+    (exact,) = exact_rest(mod, row)
+    assert exact != 0
+    assert mod(rows)[0, 0] == float(exact) != 0.0
+
+
 def test_shares_are_exact():
     for mod, rows in families():
         floats = mod.shares(rows)
@@ -330,6 +340,18 @@ def test_gaps_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
             else:
                 counts["rationals"] += 1
     assert min(counts.values()) > 10, counts
+
+
+def test_the_best_row_is_not_the_one_of_the_largest_mean_in_doubles():
+    rng = np.random.default_rng(6)
+    misled = 0
+    for _ in range(300):
+        theta, best = rng.normal(size=4), rng.normal(size=4)
+        rows = best + 2.0**-52 * rng.integers(-2, 3, size=(6, 4)) * np.abs(best)
+        means, exact = rows @ theta, exact_means(rows, theta)
+        misled += exact[int(np.argmax(means))] != max(exact)
+        assert gaps.best_of(rows, theta, means) == exact.index(max(exact))
+    assert misled > 50
 
 
 def test_gaps_never_are_negative():

@@ -239,3 +239,11 @@ def test_rank_that_is_a_matter_of_rounding_is_not_called_infeasible():
     assert (
         reduce(ao.AllocationProgram([[1.0, 1.0], [1.0, 1.0 + 2.0**-30]], [1, 1], [[0.0, 1.0]], [1.0])).assumptions == ()
     )
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]])
+def test_infeasible_is_said_of_columns_that_are_exactly_dependent_only(order):
+    """Column 2 is column 0 in all arms, exactly; column 1 is so up to rounding, and only there the target is different."""
+    rows = np.array([[1.0, 1.0, 1.0], [1.0, 1.0 - 2.0**-50, 1.0]])[:, order]
+    with pytest.raises(SolverFailed, match="target 0"):
+        reduce(ao.AllocationProgram(rows, [1, 1], np.array([[0.0, 1.0, 0.0]])[:, order], [1.0]))

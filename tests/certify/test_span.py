@@ -130,7 +130,7 @@ def test_free_arms_come_first():
     assert len(whole.rows) == 1 and whole.rows[0] in (2, 3)
     assert whole.assumptions == ()
     full = span_of(rows, np.array([2, 3]), free, np.array([[1.0, 0.0], [0.0, 1.0]]))
-    assert full.columns == (1, 2) and full.assumptions == ()
+    assert full.columns == (1, 2) and full.assumptions == () and not len(full.rows)
 
 
 def test_rows_that_do_not_span_what_they_seem_to_are_refused():
