@@ -210,7 +210,9 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         errors = nothing.errors(rows, norm2)
         gram = (images * weights[:, None]).T @ images
         gram.flat[:: r + 1] -= 1.0
-        seen = float(np.linalg.norm(gram)) + gamma(len(rows) + 4) * (1.0 + float(weights @ norm2))
+        seen = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(len(rows) + 4) * (
+            1.0 + float(weights @ norm2)
+        )
         wrong = float(np.sqrt(weights @ (errors * errors)))
         drift = seen + wrong * (2.0 * float(np.sqrt(1.0 + seen)) + wrong)
         drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + gamma(len(rows)))

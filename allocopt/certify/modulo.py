@@ -97,8 +97,11 @@ class Modulo:
         terms = np.abs(kept) + np.abs(factors) @ np.abs(high)
         quotient = kept - factors @ high
         # rounding of C, of each product, of the sum and of the difference, all relative to the terms
-        doubtful = (self.n + 4) * UNIT * terms > ENTRY_ERROR * np.abs(quotient)
-        i, j = np.nonzero(doubtful & (terms > 0))
+        doubtful = (self.n + 4) * UNIT * terms + TINY > ENTRY_ERROR * np.abs(quotient)
+        something = terms > 0
+        if not something.all():  # products may have vanished without being 0
+            something |= (factors != 0.0).astype(np.float64) @ (high != 0.0).astype(np.float64) > 0
+        i, j = np.nonzero(doubtful & something)
         if len(i):
             quotient[i, j] = self._in_pairs(kept[i, j], factors[i], high[:, j].T, low[:, j].T)
             error = (self.n + 2) * PAIR_ERROR * terms[i, j] + TINY

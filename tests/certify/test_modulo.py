@@ -365,3 +365,13 @@ def test_a_bandit_has_these_gaps():
     assert bandit.optimal_arms.tolist() == [0, 2]
     (assumption,) = bandit.assumptions
     assert assumption.kind == "tie" and assumption.size == Fraction(1, 2**54) / (2 - Fraction(1, 2**54))
+
+
+def test_products_that_vanish_are_not_zeros():
+    mod = Modulo.of(np.array([[1.0, 2.0**-600]]), [0])
+    row = np.array([2.0**-400, 0.0])
+    exact = mod.exact_entry(row, 0)
+    assert exact != 0
+    assert mod(np.array([[2.0**-300, 0.0]]))[0, 0] == -(2.0**-900)
+    small = Modulo.of(np.array([[1.0, 1.3 * 2.0**-570]]), [0])(np.array([[1.1 * 2.0**-450, 0.0]]))[0, 0]
+    assert abs(small + 1.3 * 1.1 * 2.0**-1020) <= 2.0**-1060
