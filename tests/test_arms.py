@@ -548,7 +548,7 @@ def test_a_face_of_optimal_arms_leaves_nothing_to_explore():
 @pytest.mark.parametrize("rank", [1, 4, 9])
 def test_rank_deficient_sets_are_solved_in_their_span(rank):
     rng = np.random.default_rng(rank)
-    low = rng.normal(size=(210_000, rank))
+    low = rng.normal(size=(45_000, rank))
     arms, theta = low @ rng.normal(size=(rank, 10)), rng.normal(size=10)
     bandit = streamed_bandit(arms, theta)
     assert bandit.rank == rank
