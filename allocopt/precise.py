@@ -20,10 +20,8 @@ __all__ = [
     "difference",
     "divide",
     "dot",
-    "eliminate",
     "multiply",
     "negative",
-    "subtract_multiple",
     "two_product",
 ]
 
@@ -81,32 +79,3 @@ def dot(rows: Array, direction: Array) -> Pair:
 def difference(x: Pair, y: Pair) -> Array:
     """``x − y`` rounded to double."""
     return add(x, negative(y))[0]
-
-
-def subtract_multiple(x: Array, at_pivot: Array, pivot: float, pivot_row: Array) -> Array:
-    """x − (at_pivot/pivot)·pivot_row, entry by entry, rounded once: `eliminate` with a single pivot."""
-    zero = np.zeros_like(x)
-    factor = divide((at_pivot, zero), (np.full_like(x, pivot), zero))
-    return add((x, zero), negative(multiply(factor, (pivot_row, zero))))[0]
-
-
-def eliminate(rows: Array, pivot_rows: Array, pivot_columns: list[int]) -> Array:
-    """Subtract multiples of the pivot rows until the pivot columns of ``rows`` are zero.
-
-    ``pivot_rows`` is used in the given order, each with its own column (Gauss's elimination, so pivot row i is first
-    cleared in the columns before it). The result is accurate to a few ulps of each entry unless more than half of
-    the 32 digits cancel.
-    """
-    work: Pair = (np.concatenate([pivot_rows, rows]), np.zeros((len(pivot_rows) + len(rows), rows.shape[1])))
-    for i, column in enumerate(pivot_columns):
-        pivot: Pair = (work[0][i, column].reshape(1), work[1][i, column].reshape(1))
-        pivot_row: Pair = (work[0][i][None, :].copy(), work[1][i][None, :].copy())
-        below: Pair = (work[0][i + 1 :], work[1][i + 1 :])
-        factor = divide((below[0][:, column], below[1][:, column]), pivot)
-        step = multiply((factor[0][:, None], factor[1][:, None]), pivot_row)
-        hi, lo = add(below, negative(step))
-        hi[:, column] = 0.0
-        lo[:, column] = 0.0
-        work[0][i + 1 :] = hi
-        work[1][i + 1 :] = lo
-    return work[0][len(pivot_rows) :]

@@ -23,7 +23,7 @@ _MOST_TRIED = 4  # targets, the worst first
 def proven_infeasible(
     program: AllocationProgram, rows: Array, goals: Array, asked: IntArray
 ) -> tuple[int, float] | None:
-    """A target that no allocation within the bounds can meet, and a lower bound on its squared norm; None if none is proven.
+    """A target that no allocation within the bounds can meet, and its squared norm in floating point; None if none is proven.
 
     ``rows`` and ``goals`` are features and targets with columns in `column_units`.
     """

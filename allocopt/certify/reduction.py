@@ -154,8 +154,8 @@ def reduce(program: AllocationProgram) -> Reduction:
         if hopeless is not None:
             j, norm = hopeless
             raise Infeasible(
-                f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is at "
-                f"least {norm:.6g}, above the radius {program.radii[j]:.6g}"
+                f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is "
+                f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"
             )
     return reduction
 
