@@ -115,7 +115,10 @@ def torture(
                 break
             done, waiting = wait(waiting, timeout=_EVERY, return_when=FIRST_COMPLETED)
             for future in done:
-                totals.add(future.result())
+                tally = future.result()
+                totals.add(tally)
+                for finding in tally.findings:  # at once: a long run should not keep them to itself
+                    print(_text(finding), flush=True)
             if time.monotonic() - said > _EVERY:
                 said = time.monotonic()
                 _say_progress(totals, instances, said - started)
@@ -247,8 +250,6 @@ def main() -> int:
     totals = torture(chosen, options.road, options.instances, options.seconds)
     seconds = time.monotonic() - started
     options.output.write_text(report(totals, " ".join(["python", *sys.argv]), seconds), encoding="utf-8")
-    for finding in _some(totals.findings):
-        print(_text(finding))
     for text in totals.falling_short():
         print(f"too few determined instances solved: {text}")
     _say_progress(totals, options.instances, seconds)
