@@ -6,104 +6,109 @@
 (8.0, 'CERTIFIED')
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from allocopt import arms, policies, programs
-from allocopt.allocator import Allocator
-from allocopt.audit import Audit, audit
-from allocopt.bandit import LinearBandit
-from allocopt.batch import BatchSolution, solve_many
-from allocopt.certify.proof import load_solution
-from allocopt.errors import (
-    AllocoptError,
-    Infeasible,
-    Interrupted,
-    InvalidFile,
-    InvalidInstance,
-    InvalidOption,
-    InvalidProgram,
-    InvalidProof,
-    LicenseMissing,
-    MethodUnavailable,
-    NotProven,
-    SolverFailed,
-)
-from allocopt.hardness import Hardness, hardness
-from allocopt.oracle_allocation import OracleAllocation, oracle_allocation
-from allocopt.oracle_spanner import OracleSpanner
-from allocopt.program import AllocationProgram
-from allocopt.progress import Progress
-from allocopt.schedule import Schedule
-from allocopt.simulate import SimulationResult, load_simulation, simulate
-from allocopt.solution import Solution, Status
-from allocopt.solve import optimal_pulls, regret_constant, solve
-from allocopt.spanner import Spanner, barycentric_spanner
-from allocopt.study import StudyResult, StudySpec, study
+from allocopt.base.version import __version__
 
-if TYPE_CHECKING:
-    from allocopt import graphs, instances, plots
-    from allocopt.certify.enclosure import Enclosure
+if TYPE_CHECKING:  # for type checkers and editors; at run time the table below loads what is asked for
+    from allocopt import policies as policies
+    from allocopt.actions import graphs as graphs
+    from allocopt.actions.oracle_allocation import OracleAllocation as OracleAllocation
+    from allocopt.actions.oracle_allocation import oracle_allocation as oracle_allocation
+    from allocopt.actions.oracle_spanner import OracleSpanner as OracleSpanner
+    from allocopt.actions.spanner import Spanner as Spanner
+    from allocopt.actions.spanner import barycentric_spanner as barycentric_spanner
+    from allocopt.base.errors import AllocoptError as AllocoptError
+    from allocopt.base.errors import Infeasible as Infeasible
+    from allocopt.base.errors import Interrupted as Interrupted
+    from allocopt.base.errors import InvalidFile as InvalidFile
+    from allocopt.base.errors import InvalidInstance as InvalidInstance
+    from allocopt.base.errors import InvalidOption as InvalidOption
+    from allocopt.base.errors import InvalidProgram as InvalidProgram
+    from allocopt.base.errors import InvalidProof as InvalidProof
+    from allocopt.base.errors import LicenseMissing as LicenseMissing
+    from allocopt.base.errors import MethodUnavailable as MethodUnavailable
+    from allocopt.base.errors import NotProven as NotProven
+    from allocopt.base.errors import SolverFailed as SolverFailed
+    from allocopt.certify.enclosure import Enclosure as Enclosure
+    from allocopt.certify.monitor import Progress as Progress
+    from allocopt.certify.proof import load_solution as load_solution
+    from allocopt.insight import instances as instances
+    from allocopt.insight import plots as plots
+    from allocopt.insight.hardness.hardness import Hardness as Hardness
+    from allocopt.insight.hardness.hardness import hardness as hardness
+    from allocopt.insight.study.study import StudyResult as StudyResult
+    from allocopt.insight.study.study import StudySpec as StudySpec
+    from allocopt.insight.study.study import study as study
+    from allocopt.model import arms as arms
+    from allocopt.model import programs as programs
+    from allocopt.model.bandit import LinearBandit as LinearBandit
+    from allocopt.model.program import AllocationProgram as AllocationProgram
+    from allocopt.model.solution import Solution as Solution
+    from allocopt.model.solution import Status as Status
+    from allocopt.play.audit import Audit as Audit
+    from allocopt.play.audit import audit as audit
+    from allocopt.play.schedule.schedule import Schedule as Schedule
+    from allocopt.play.simulation.result import SimulationResult as SimulationResult
+    from allocopt.play.simulation.simulate import load_simulation as load_simulation
+    from allocopt.play.simulation.simulate import simulate as simulate
+    from allocopt.solving.allocator import Allocator as Allocator
+    from allocopt.solving.batch import BatchSolution as BatchSolution
+    from allocopt.solving.batch import solve_many as solve_many
+    from allocopt.solving.solve import optimal_pulls as optimal_pulls
+    from allocopt.solving.solve import regret_constant as regret_constant
+    from allocopt.solving.solve import solve as solve
 
-__version__ = "0.1.0"
+_WHERE = {
+    "actions.graphs": ("graphs",),
+    "actions.oracle_allocation": ("OracleAllocation", "oracle_allocation"),
+    "actions.oracle_spanner": ("OracleSpanner",),
+    "actions.spanner": ("Spanner", "barycentric_spanner"),
+    "base.errors": (
+        "AllocoptError", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
+        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
+    ),
+    "certify.enclosure": ("Enclosure",),
+    "certify.monitor": ("Progress",),
+    "certify.proof": ("load_solution",),
+    "insight.hardness.hardness": ("Hardness", "hardness"),
+    "insight.instances": ("instances",),
+    "insight.plots": ("plots",),
+    "insight.study.study": ("StudyResult", "StudySpec", "study"),
+    "model.arms": ("arms",),
+    "model.bandit": ("LinearBandit",),
+    "model.program": ("AllocationProgram",),
+    "model.programs": ("programs",),
+    "model.solution": ("Solution", "Status"),
+    "play.audit": ("Audit", "audit"),
+    "play.schedule.schedule": ("Schedule",),
+    "play.simulation.result": ("SimulationResult",),
+    "play.simulation.simulate": ("load_simulation", "simulate"),
+    "policies": ("policies",),
+    "solving.allocator": ("Allocator",),
+    "solving.batch": ("BatchSolution", "solve_many"),
+    "solving.solve": ("optimal_pulls", "regret_constant", "solve"),
+}  # fmt: skip
+"""The public names by the module that holds them; a name that is the module's own is the module itself."""
 
-__all__ = [
-    "AllocationProgram",
-    "Allocator",
-    "AllocoptError",
-    "Audit",
-    "BatchSolution",
-    "Enclosure",
-    "Hardness",
-    "Infeasible",
-    "Interrupted",
-    "InvalidFile",
-    "InvalidInstance",
-    "InvalidOption",
-    "InvalidProgram",
-    "InvalidProof",
-    "LicenseMissing",
-    "LinearBandit",
-    "MethodUnavailable",
-    "NotProven",
-    "OracleAllocation",
-    "OracleSpanner",
-    "Progress",
-    "Schedule",
-    "SimulationResult",
-    "Solution",
-    "SolverFailed",
-    "Spanner",
-    "Status",
-    "StudyResult",
-    "StudySpec",
-    "__version__",
-    "arms",
-    "audit",
-    "barycentric_spanner",
-    "graphs",
-    "hardness",
-    "instances",
-    "load_simulation",
-    "load_solution",
-    "optimal_pulls",
-    "oracle_allocation",
-    "plots",
-    "policies",
-    "programs",
-    "regret_constant",
-    "simulate",
-    "solve",
-    "solve_many",
-    "study",
-]
+_TABLE = {name: f"allocopt.{module}" for module, names in _WHERE.items() for name in names}
+
+__all__ = ["__version__", *sorted(_TABLE)]
 
 
 def __getattr__(name: str) -> Any:
-    """What takes time to load is loaded when it is first asked for."""
-    import importlib
+    """Load a public name when it is first asked for."""
+    module = _TABLE.get(name)
+    if module is None:
+        raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+    loaded = importlib.import_module(module)
+    value = (
+        loaded if module.endswith(f".{name}") and not callable(getattr(loaded, name, None)) else getattr(loaded, name)
+    )
+    globals()[name] = value
+    return value
 
-    if name in ("graphs", "instances", "plots"):
-        return importlib.import_module(f"allocopt.{name}")
-    if name == "Enclosure":
-        return importlib.import_module("allocopt.certify.enclosure").Enclosure
-    raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

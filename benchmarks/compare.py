@@ -36,8 +36,8 @@ from peers import PEERS, Answer
 import allocopt
 from allocopt.certify.canonical import evaluate
 from allocopt.certify.reduction import Reduction, reduce
-from allocopt.instances import counter_example, random_unit
-from allocopt.solution import Solution
+from allocopt.insight.instances import counter_example, random_unit
+from allocopt.model.solution import Solution
 
 INSTANCES = ((5, 20), (10, 50), (10, 200), (20, 200), (20, 500))
 QUICK_INSTANCES = ((5, 20), (10, 50))
@@ -166,7 +166,7 @@ class Judge:
 
     def __init__(self, dim: int, arms: int) -> None:
         self.bandit = random_unit(dim, arms, seed=0)
-        self.program = allocopt.programs.regret(self.bandit)
+        self.program = allocopt.model.programs.regret(self.bandit)
         self.reduction: Reduction = reduce(self.program)
         self.reference = allocopt.solve(self.program, method="active-set", tol=REFERENCE_TOL)
 
@@ -265,7 +265,7 @@ def compare(instances: Iterable[tuple[int, int]]) -> list[Row]:
         here: list[Row] = []
         for name, how in OURS.items():
             row = Row(dim, arms, name, ours=True)
-            row.times, solution = timed(partial(allocopt.solve, judge.program, **how), REPEATS)
+            row.times, solution = timed(partial(allocopt.solving.solve, judge.program, **how), REPEATS)
             row.seconds = statistics.median(row.times)
             row.status = f"{solution.status.name}, gap {solution.gap:.1e}"
             judge.judge(row, solution.allocation)
@@ -316,8 +316,8 @@ def large(instances: Iterable[tuple[int, int]]) -> list[LargeRow]:
     """Second table: active-set in units of one pricing pass."""
     rows = []
     for dim, arms in instances:
-        program = allocopt.programs.regret(random_unit(dim, arms, seed=0))
-        solve = partial(allocopt.solve, program, method="active-set", tol=FLOOR_LARGE_TOL)
+        program = allocopt.model.programs.regret(random_unit(dim, arms, seed=0))
+        solve = partial(allocopt.solving.solve, program, method="active-set", tol=FLOOR_LARGE_TOL)
         times, solution = timed(solve, REPEATS)
         reduction = reduce(program)
         with counted_evaluations(len(reduction.variables)) as count:
@@ -342,11 +342,11 @@ def example(epsilons: Iterable[float]) -> list[ExampleRow]:
     """Third table: {e1, e2, (1−ε, 2ε)}, whose value is 8."""
     rows = []
     for epsilon in epsilons:
-        program = allocopt.programs.regret(counter_example(epsilon))
+        program = allocopt.model.programs.regret(counter_example(epsilon))
         for name, how in OURS.items():
             if name == LIKE_FOR_LIKE:
                 continue
-            times, solution = timed(partial(allocopt.solve, program, **how), REPEATS)
+            times, solution = timed(partial(allocopt.solving.solve, program, **how), REPEATS)
             rows.append(
                 ExampleRow(epsilon, name, statistics.median(times), solution.value, solution.gap, solution.status.name)
             )
@@ -358,8 +358,8 @@ def verified(instances: Iterable[tuple[int, int]]) -> list[VerifyRow]:
     """What a proof costs."""
     rows = []
     for dim, arms in instances:
-        program = allocopt.programs.regret(random_unit(dim, arms, seed=0))
-        times, solution = timed(partial(allocopt.solve, program, method="active-set"), REPEATS)
+        program = allocopt.model.programs.regret(random_unit(dim, arms, seed=0))
+        times, solution = timed(partial(allocopt.solving.solve, program, method="active-set"), REPEATS)
         start = time.perf_counter()
         proof = solution.verify()
         seconds = time.perf_counter() - start
@@ -572,7 +572,7 @@ def main() -> None:
     start = time.perf_counter()
     warnings.filterwarnings("ignore", message="Solution may be inaccurate", category=UserWarning)
     say("warming up: imports and one tiny solve by every method")
-    tiny = allocopt.programs.regret(random_unit(3, 6, seed=1))
+    tiny = allocopt.model.programs.regret(random_unit(3, 6, seed=1))
     for how in OURS.values():
         allocopt.solve(tiny, **how).verify()
     rows = compare(QUICK_INSTANCES if quick else INSTANCES)

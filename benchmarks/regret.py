@@ -24,9 +24,9 @@ from rich.console import Console
 
 import allocopt as ao
 from allocopt import instances, plots
-from allocopt.bandit import LinearBandit
-from allocopt.concentration import g_n
-from allocopt.simulate import SimulationResult, simulate
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.levels import g_n
+from allocopt.play.simulation.simulate import SimulationResult, simulate
 
 HERE = Path(__file__).parent
 RUNS = {10**3: 1000, 10**4: 1000, 10**5: 200, 10**6: 100, 10**7: 100}

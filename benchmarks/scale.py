@@ -37,8 +37,8 @@ import numpy as np
 import threadpoolctl
 
 import allocopt as ao
-from allocopt.arms import LARGE, available_cores, block_rows, dask_npy
-from allocopt.progress import Progress
+from allocopt.certify.monitor import Progress
+from allocopt.model.arms import LARGE, available_cores, block_rows, dask_npy
 
 HERE = Path(__file__).resolve().parent
 TOL = 1e-6
@@ -181,9 +181,6 @@ def watched() -> Iterator[dict[str, float]]:
 def solve_file(path: str, mapped: bool) -> dict[str, Any]:
     """Solve for the arms of a file, loaded or mapped, and watch the memory from before they are opened."""
     import scipy.linalg
-
-    import allocopt.solvers.streaming
-    import allocopt.streamed  # noqa: F401  (imports are not what is measured)
 
     before = memory()
     with watched() as peak:
@@ -363,7 +360,7 @@ cache (RssFile, which the system takes back when it needs it), looked at every {
 
 {table(head, [line])}
 
-The same file as a Dask array (`allocopt.arms.dask_npy(path)`, {two["chunks"]} chunks) on
+The same file as a Dask array (`allocopt.model.arms.dask_npy(path)`, {two["chunks"]} chunks) on
 `LocalCluster(n_workers=2, threads_per_worker=1, processes=True)`; then once more, and a worker gets `kill -9` while it prices
 its chunks.
 

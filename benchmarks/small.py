@@ -26,10 +26,10 @@ import numpy as np
 from scipy.linalg import null_space
 
 import allocopt as ao
-from allocopt.allocator import Allocator
-from allocopt.batch import solve_many
-from allocopt.instances import random_unit
-from allocopt.program import horizon_at_level
+from allocopt.insight.instances import random_unit
+from allocopt.model.program import horizon_at_level
+from allocopt.solving.allocator import Allocator
+from allocopt.solving.batch import solve_many
 
 MOVE = 0.01  # relative change of the gaps between warm-started solves
 INSTANCES = 40
@@ -38,7 +38,7 @@ BATCH = 4000
 PEER_SOLVES = 15
 FIRST_CALL = """
 import time, numpy as np
-from allocopt.allocator import Allocator
+from allocopt.solving.allocator import Allocator
 a = Allocator(np.eye(3))
 t = time.perf_counter()
 assert a.solve(np.array([0.0, 1.0, 2.0])).stats["compiled"]

@@ -27,9 +27,9 @@ from peers import Answer, compact_sdp, matrix_frac
 
 import allocopt as ao
 from allocopt import plots
-from allocopt.instances import random_unit
-from allocopt.plot_style import BLACK, COLOURS, GREY, MARKERS, drawing, finish, legend_below, new_figure
-from allocopt.study import StudyProgress, StudyResult, study
+from allocopt.insight.instances import random_unit
+from allocopt.insight.plots.style import BLACK, COLOURS, GREY, MARKERS, drawing, finish, legend_below, new_figure
+from allocopt.insight.study.study import StudyProgress, StudyResult, study
 
 HERE = Path(__file__).parent / "story"
 WIDTH = 4.6

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from allocopt.program import AllocationProgram
+from allocopt.model.program import AllocationProgram
 
 Row = list[Fraction]
 

@@ -12,9 +12,9 @@ import numpy as np
 from torture_exact import independent_value
 
 from allocopt import programs
-from allocopt.bandit import LinearBandit
-from allocopt.program import AllocationProgram
-from allocopt.validation import Array
+from allocopt.base.validation import Array
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.program import AllocationProgram
 
 CHUNK = 50
 """Seeds that share the numbers of arms and coordinates, so that their instances fit into one batch."""

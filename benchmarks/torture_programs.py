@@ -18,7 +18,7 @@ from torture_families import (
     two_decimals,
 )
 
-from allocopt.validation import Array
+from allocopt.base.validation import Array
 
 
 def _dependent_arms(rng: Random, k: int, d: int) -> Array:

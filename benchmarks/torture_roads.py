@@ -17,14 +17,14 @@ from torture_programs import next_gaps
 
 import allocopt as ao
 from allocopt import arms as stores
-from allocopt import streamed
+from allocopt.base.errors import Infeasible, InvalidInstance, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.base.validation import Array
+from allocopt.certify import streamed
 from allocopt.certify.proof import proof_document
-from allocopt.errors import Infeasible, InvalidInstance, InvalidProgram, MethodUnavailable, SolverFailed
-from allocopt.program import AllocationProgram, at_level, regret
-from allocopt.solution import Solution
-from allocopt.solve import recertify
+from allocopt.model.program import AllocationProgram, at_level, regret
+from allocopt.model.solution import Solution
 from allocopt.solvers import streaming
-from allocopt.validation import Array
+from allocopt.solving.solve import recertify
 
 LONGEST = 120
 """Seconds after which an instance counts as stuck."""

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from allocopt.base.errors import SolverFailed
+from allocopt.base.machine import single_threaded
+from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
-from allocopt.errors import SolverFailed
-from allocopt.progress import Monitor
+from allocopt.certify.monitor import Monitor
 from allocopt.solvers import interior_point
-from allocopt.threads import single_threaded
-from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["solve"]
 

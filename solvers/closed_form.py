@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.base.errors import MethodUnavailable
+from allocopt.base.tolerances import EPS
+from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
-from allocopt.errors import MethodUnavailable
-from allocopt.progress import Monitor
-from allocopt.tolerances import EPS
-from allocopt.validation import Array, IntArray
+from allocopt.certify.monitor import Monitor
 
 __all__ = ["Directions", "EqualGaps", "solve", "structure"]
 

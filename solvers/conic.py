@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.base.errors import InvalidOption, LicenseMissing, MethodUnavailable, SolverFailed
+from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.errors import InvalidOption, LicenseMissing, MethodUnavailable, SolverFailed
-from allocopt.progress import Monitor, OutOfTime
+from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers.interior_point import starting_point
-from allocopt.validation import Array
 
 __all__ = ["FORMULATIONS", "SOLVERS", "mosek_status", "solve"]
 

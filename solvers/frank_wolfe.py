@@ -22,12 +22,12 @@ import math
 import numpy as np
 import scipy.linalg as sla
 
+from allocopt.base.errors import SolverFailed
+from allocopt.base.tolerances import EPS
+from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.errors import SolverFailed
-from allocopt.progress import Monitor
+from allocopt.certify.monitor import Monitor
 from allocopt.solvers.interior_point import starting_point
-from allocopt.tolerances import EPS
-from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["solve"]
 

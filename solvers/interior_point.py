@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.base.errors import SolverFailed
+from allocopt.base.validation import Array, whole_number
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.dense import squared_lengths, whitener
-from allocopt.errors import SolverFailed
-from allocopt.progress import Monitor
+from allocopt.certify.monitor import Monitor
+from allocopt.linear.dense import squared_lengths, whitener
 from allocopt.solvers import newton
-from allocopt.validation import Array, whole_number
 
 __all__ = ["Iterate", "minimise", "solve", "starting_point"]
 

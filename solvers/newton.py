@@ -8,7 +8,7 @@ keeps its digits when gaps are small.
 
 All the products that complementarity wants to be zero are held side by side: x = (s, α, u − α) against y = (ν, z, v).
 
-What is compiled uses nothing but `allocopt.dense`, arithmetic, and loops and branches that numba knows; what only numpy is to
+What is compiled uses nothing but `allocopt.linear.dense`, arithmetic, and loops and branches that numba knows; what only numpy is to
 do stands behind an argument that is not None. Features and targets are columns; targets None stands for features times ``ratios``.
 """
 
@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.base.validation import Array
 from allocopt.certify.canonical import best_scale
-from allocopt.dense import (
+from allocopt.linear.dense import (
     add_diagonal,
     add_entries,
     add_products,
@@ -47,7 +48,6 @@ from allocopt.dense import (
     weighted,
     whitener,
 )
-from allocopt.validation import Array
 
 __all__ = [
     "ALIKE",

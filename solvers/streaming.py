@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from allocopt.base.errors import SolverFailed
+from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.certify.canonical import Bounds, Canonical, evaluate, tidy
-from allocopt.errors import SolverFailed
-from allocopt.progress import Monitor, OutOfTime
+from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers import active_set
-from allocopt.validation import Array, IntArray, whole_number
 
 __all__ = ["solve"]
 

@@ -1,13 +1,14 @@
 """Instances for property tests, nasty ones on purpose: near ties, tiny gaps, duplicated and collinear arms, rank
 deficiency, k = d, x* = 0, scales from 1e-6 to 1e6."""
 
+import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
 import allocopt as ao
 from allocopt import LinearBandit
-from allocopt.errors import AllocoptError
-from allocopt.program import regret
+from allocopt.base.errors import AllocoptError
+from allocopt.model.program import regret
 
 NASTY = (
     "plain",
@@ -87,3 +88,12 @@ def answered(solution):
     if solution.status is ao.Status.CONDITIONAL:
         return len(solution.assumptions) > 0 and all(a.at_rounding_level for a in solution.assumptions)
     return solution.status is ao.Status.CERTIFIED and solution.assumptions == ()
+
+
+def grid(k: int, rng: np.random.Generator | None = None) -> nx.DiGraph:
+    """k × k nodes, edges to the right and down."""
+    steps = [((i, j), (i + a, j + b)) for i in range(k) for j in range(k) for a, b in ((0, 1), (1, 0))]
+    G = nx.DiGraph([(u, v) for u, v in steps if max(v) < k])
+    for edge in G.edges:
+        G.edges[edge]["weight"] = 1.0 if rng is None else float(rng.uniform(0.5, 1.5))
+    return G

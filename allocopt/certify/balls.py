@@ -10,9 +10,9 @@ import math
 
 from flint import arb, arb_mat, ctx, fmpq
 
+from allocopt.base.validation import Array
 from allocopt.certify.exact import ExactProgram, exact_program, rational
 from allocopt.certify.reduction import Reduction
-from allocopt.validation import Array
 
 __all__ = ["interval_in_balls"]
 

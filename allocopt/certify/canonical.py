@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from allocopt import dense
-from allocopt.certify.floating import UNIT, gamma
-from allocopt.tolerances import SUPPORT
-from allocopt.validation import Array, IntArray
+from allocopt.base.tolerances import SUPPORT
+from allocopt.base.validation import Array, IntArray
+from allocopt.linear import dense
+from allocopt.linear.floating import UNIT, gamma
 
 __all__ = [
     "Bounds",

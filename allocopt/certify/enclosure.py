@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from allocopt.certify.assumptions import Assumption
-from allocopt.errors import InvalidOption
+from allocopt.base.errors import InvalidOption
+from allocopt.linear.assumptions import Assumption
 
 if TYPE_CHECKING:
-    from allocopt.solution import Solution
+    from allocopt.model.solution import Solution
 
 __all__ = ["Enclosure", "enclose"]
 
@@ -70,7 +70,7 @@ def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
             raise InvalidOption(
                 f"precision: expected a whole number of bits from 64 to {_MOST_BITS}, got {precision!r}"
             )
-    from allocopt.solve import proven
+    from allocopt.solving.solve import proven
 
     lower, upper, assumptions, bits = proven(solution, precision)
     return Enclosure(lower, upper, assumptions, bits)

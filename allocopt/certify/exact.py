@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from allocopt.bandit import LinearBandit
+from allocopt.base.errors import InvalidProof
+from allocopt.base.validation import Array
 from allocopt.certify.reduction import Quotient
-from allocopt.certify.span import column_units
-from allocopt.errors import InvalidProof
-from allocopt.program import AllocationProgram
-from allocopt.validation import Array
+from allocopt.linear.span import column_units
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.program import AllocationProgram
 
 Row = list[fmpq]
 

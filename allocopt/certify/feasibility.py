@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from allocopt.certify.modulo import rational_rows
-from allocopt.certify.span import column_units, free_span
-from allocopt.errors import SolverFailed
-from allocopt.program import AllocationProgram
-from allocopt.validation import Array, IntArray
+from allocopt.base.errors import SolverFailed
+from allocopt.base.validation import Array, IntArray
+from allocopt.linear.modulo import rational_rows
+from allocopt.linear.span import column_units, free_span
+from allocopt.model.program import AllocationProgram
 
 __all__ = ["proven_infeasible"]
 

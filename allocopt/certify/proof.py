@@ -18,15 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.bandit import LinearBandit, arm_matrix
+from allocopt.base.atomic_files import file_path, whole_file
+from allocopt.base.errors import (
+    AllocoptError,
+    Infeasible,
+    InvalidFile,
+    InvalidOption,
+    InvalidProof,
+    NotProven,
+    SolverFailed,
+)
+from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
-from allocopt.certify.assumptions import Assumption
 from allocopt.certify.enclosure import Enclosure, enclose
 from allocopt.certify.reduction import Quotient, reduce
-from allocopt.certify.span import spanning_coordinates
-from allocopt.concentration import f_n
-from allocopt.errors import AllocoptError, Infeasible, InvalidFile, InvalidOption, InvalidProof, NotProven, SolverFailed
-from allocopt.program import (
+from allocopt.linear.assumptions import Assumption
+from allocopt.linear.span import spanning_coordinates
+from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.levels import f_n
+from allocopt.model.program import (
     AllocationProgram,
     best_arm,
     g_optimal,
@@ -35,9 +45,7 @@ from allocopt.program import (
     regret,
     remaining_at_log,
 )
-from allocopt.solution import Solution, Status
-from allocopt.validation import Array, in_range, positive_number, vector, whole_number
-from allocopt.writing import file_path, whole_file
+from allocopt.model.solution import Solution, Status
 
 __all__ = ["FORMAT", "VERSION", "exact_enclosure", "load_solution", "proof_document", "save_solution"]
 
@@ -191,7 +199,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 
 def _checked(document: dict[str, Any]) -> Solution:
     """The solution in a document of this version, with everything that it rests on checked."""
-    from allocopt.solve import recertify
+    from allocopt.solving.solve import recertify
 
     program = _rebuild(_entry(document, "program", dict))
     allocation = vector("allocation", _with_inf(_entry(document, "allocation", list)), InvalidProof,

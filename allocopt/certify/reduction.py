@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.certify.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.base.errors import Infeasible, SolverFailed
+from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.feasibility import proven_infeasible
-from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR, UNIT
-from allocopt.certify.span import Span, column_units, free_span, largest_share, span_of
-from allocopt.errors import Infeasible, SolverFailed
-from allocopt.program import AllocationProgram
-from allocopt.validation import Array, IntArray
+from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
+from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
+from allocopt.model.program import AllocationProgram
 
 __all__ = ["Quotient", "Reduction", "bound_error", "data_error", "reduce"]
 

@@ -36,9 +36,10 @@ and, if it likes, a ``name``. `allocopt.simulate` plays it one interpreted round
 The two functions, and whatever they call, are decorated with `compiled`; the class gets all three as ``staticmethod``, the
 two through `entry` (``choose = staticmethod(entry(_choose))``), which is what Python calls. None of them may allocate
 (np.empty, np.sort, …): scratch arrays belong in the state. A function that must, or that calls one which does
-(of the compiled ones in `allocopt.kernel`, say), is decorated ``@compiled(memory=True)``, and so are its callers up to ``choose`` or
-``update``: numba then counts references, which costs some speed in the loops of these functions. (numba's "No implementation
-of function" for something that it knows means just this; of a Generator, ``random`` and ``standard_normal`` do not allocate.)
+(of the compiled ones in `allocopt.solving.kernel`, say), is decorated ``@compiled(memory=True)``, and so are its callers up to
+``choose`` or ``update``: numba then counts references, which costs some speed in the loops of these functions. (numba's
+"No implementation of function" for something that it knows means just this; of a Generator, ``random`` and ``standard_normal`` do
+not allocate.)
 
 Where numba is missing everything runs interpreted, from the same source, to the same result, hundreds of times slower.
 """
@@ -53,11 +54,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from allocopt.bandit import arm_matrix
-from allocopt.compiling import COMPILED, compiled, entry
-from allocopt.errors import AllocoptError, InvalidInstance, InvalidOption
-from allocopt.spanner import Spanner, barycentric_spanner
-from allocopt.validation import Array, IntArray, positive_number, whole_number
+from allocopt.actions.spanner import Spanner, barycentric_spanner
+from allocopt.base.compiling import COMPILED, compiled, entry
+from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
+from allocopt.base.validation import Array, IntArray, positive_number, whole_number
+from allocopt.model.bandit import arm_matrix
 
 __all__ = [
     "COMPILED",

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.allocator import Allocator
-from allocopt.concentration import f_n, g_n
-from allocopt.errors import SolverFailed
+from allocopt.base.errors import SolverFailed
+from allocopt.base.tolerances import TIE
+from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.model.levels import f_n, g_n
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
 from allocopt.policies.ucb import optimistic_arm
-from allocopt.tolerances import TIE
-from allocopt.validation import Array, IntArray, positive_number
+from allocopt.solving.allocator import Allocator
 
 __all__ = ["EndOfOptimism"]
 
@@ -127,7 +127,7 @@ class EndOfOptimism(Policy):
     Examples
     --------
     >>> import allocopt as ao
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> r = simulate(EndOfOptimism(), ao.LinearBandit([[1, 0], [0, 1]], [1, 0], 0.01), horizon=1000, runs=1, rng=0)
     >>> [(p.name, p.start, p.length) for p in r.phases[0]]
     [('warm-up', 1, 6), ('success', 7, 994)]

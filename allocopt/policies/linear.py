@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.validation import Array, IntArray
 from allocopt.policies.base import Setting, compiled
-from allocopt.validation import Array, IntArray
 
 __all__ = ["REFRESH", "LeastSquares", "absorb", "absorb_first", "refresh"]
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.validation import Array, positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
 from allocopt.policies.linucb import spanner_note
-from allocopt.validation import Array, positive_number
 
 __all__ = ["LinTS"]
 
@@ -111,7 +111,7 @@ class LinTS(Policy):
     Examples
     --------
     >>> import allocopt as ao
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> r = simulate(LinTS(), ao.LinearBandit([[1, 0], [0, 1]], [1, 0]), horizon=100, runs=4, rng=0)
     >>> bool((r.final_regret > 0).all())
     True

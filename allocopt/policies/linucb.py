@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.errors import InvalidOption
+from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
-from allocopt.validation import positive_number
 
 __all__ = ["LinUCB"]
 
@@ -92,7 +92,7 @@ class LinUCB(Policy):
     Examples
     --------
     >>> import allocopt as ao
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> r = simulate(LinUCB(a=1), ao.LinearBandit([[1, 0], [0, 1]], [1, 0]), horizon=100, runs=4, rng=0)
     >>> r.regret.shape == (4, len(r.times))
     True

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.errors import InvalidOption
+from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first, refresh
 from allocopt.policies.linucb import spanner_note
-from allocopt.validation import Array, IntArray, positive_number
 
 __all__ = ["OptimalTracking", "TrackingCounters"]
 
@@ -235,7 +235,7 @@ class OptimalTracking(Policy):
     Examples
     --------
     >>> from allocopt import instances
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> bandit = instances.counter_example(0.05)
     >>> r = simulate(OptimalTracking(), bandit, horizon=20_000, runs=20, rng=0)
     >>> optimistic = simulate("LinUCB:a=2", bandit, horizon=20_000, runs=20, rng=0)

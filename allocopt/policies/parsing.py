@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 
 from allocopt import policies
-from allocopt.errors import InvalidOption, MethodUnavailable
+from allocopt.base.errors import InvalidOption, MethodUnavailable
 from allocopt.policies.base import Policy
 
 __all__ = ["parse"]
@@ -22,7 +22,7 @@ def parse(text: str) -> Policy:
     >>> parse("UCB:b=1")
     Traceback (most recent call last):
         ...
-    allocopt.errors.InvalidOption: policy UCB: unknown parameter 'b' (known: a)
+    allocopt.base.errors.InvalidOption: policy UCB: unknown parameter 'b' (known: a)
     """
     name, _, listed = text.partition(":")
     kind = _policy_class(name.strip())

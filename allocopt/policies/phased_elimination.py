@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.errors import InvalidOption, SolverFailed
+from allocopt.actions.spanner import barycentric_spanner
+from allocopt.base.errors import InvalidOption, SolverFailed
+from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.model.program import g_optimal
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
-from allocopt.program import g_optimal
-from allocopt.solve import solve
-from allocopt.spanner import barycentric_spanner
-from allocopt.validation import Array, IntArray, positive_number
+from allocopt.solving.solve import solve
 
 __all__ = ["PhasedElimination"]
 
@@ -80,7 +80,7 @@ class PhasedElimination(Policy):
     Examples
     --------
     >>> import allocopt as ao
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> bandit = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
     >>> r = simulate(PhasedElimination(), bandit, horizon=1000, runs=1, rng=0)
     >>> [(p.name, p.start, p.length) for p in r.phases[0]]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play
-from allocopt.validation import Array, IntArray, positive_number
 
 __all__ = ["UCB", "optimistic_arm"]
 
@@ -68,7 +68,7 @@ class UCB(Policy):
     Examples
     --------
     >>> import allocopt as ao
-    >>> from allocopt.simulate import simulate
+    >>> from allocopt.play.simulation.simulate import simulate
     >>> r = simulate(UCB(), ao.LinearBandit([[1, 0], [0, 1]], [1, 0]), horizon=100, runs=4, rng=0)
     >>> r.pulls.sum(axis=1)
     array([100, 100, 100, 100])

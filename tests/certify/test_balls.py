@@ -9,15 +9,15 @@ from exactly import dot, rational, solved, weighted
 from flint import arb, ctx, fmpq
 
 import allocopt as ao
+from allocopt.base.errors import Infeasible, InvalidProof
 from allocopt.certify import balls, feasibility, reduction
-from allocopt.certify.assumptions import Assumption
 from allocopt.certify.balls import interval_in_balls
 from allocopt.certify.canonical import Bounds
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.certify.reduction import reduce
-from allocopt.certify.span import free_span
-from allocopt.errors import Infeasible, InvalidProof
-from allocopt.solve import _status
+from allocopt.linear.assumptions import Assumption
+from allocopt.linear.span import free_span
+from allocopt.solving.solve import _status
 
 THIRD = Fraction(1, 3)
 

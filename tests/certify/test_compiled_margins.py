@@ -8,11 +8,11 @@ import pytest
 from exactly import rational
 from flint import fmpq, fmpq_mat
 
-from allocopt import dense
-from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR
-from allocopt.certify.modulo import Modulo
+from allocopt.linear import dense
+from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR
+from allocopt.linear.modulo import Modulo
 
-kernel = pytest.importorskip("allocopt.kernel", reason="needs the extra fast")
+kernel = pytest.importorskip("allocopt.solving.kernel", reason="needs the extra fast")
 
 LEVEL = 2.0
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import allocopt as ao
 from allocopt.certify.proof import proof_document
 from allocopt.certify.referee import judge
-from allocopt.concentration import confidence_widths
+from allocopt.model.levels import confidence_widths
 
 COPIED = [[1, -0.4, 1], [-1.4, -0.6, -1.4], [0.9, 0.6, 0.9]]
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from exactly import U, dot, gamma, product, rational, root_down, root_up, semidefinite, solved, transposed, weighted
 
-from allocopt.certify import canonical, floating
+from allocopt.certify import canonical
 from allocopt.certify.canonical import Canonical, Frame, best_scale, evaluate, frame
+from allocopt.linear import floating
 
 RHO, DOUBT = 2.0**-20, 2.0**-21
 

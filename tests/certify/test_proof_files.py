@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import allocopt as ao
 from allocopt.certify.proof import proof_document
 from allocopt.certify.referee import judge, read
-from allocopt.cli import app
-from allocopt.files import read_instance
-from allocopt.instances import random_unit
+from allocopt.cli.main import app
+from allocopt.insight.instances import random_unit
+from allocopt.insight.instances.files import read_instance
 
 EXACT = ao.LinearBandit([[1, 0], [0, 1], [0.75, 0.5]], [1, 0])  # c = 8 exactly
 BANDIT = random_unit(3, 8, seed=1)

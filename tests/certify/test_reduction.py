@@ -7,11 +7,11 @@ import pytest
 from exactly import U, rational, solved, transposed
 
 import allocopt as ao
+from allocopt.base.errors import Infeasible, SolverFailed
 from allocopt.certify.exact import exact_program
-from allocopt.certify.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.certify.reduction import bound_error, data_error, reduce
-from allocopt.certify.span import column_units
-from allocopt.errors import Infeasible, SolverFailed
+from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
+from allocopt.linear.span import column_units
 
 
 def test_the_cost_of_what_is_fixed_does_not_depend_on_the_order_of_the_sum():

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from allocopt.certify import assumptions, referee
+from allocopt.certify import referee
 from allocopt.certify.referee import judge, read
+from allocopt.linear import assumptions
 
 FILE = Path(referee.__file__)
 
@@ -337,7 +338,7 @@ def test_best_arm_and_remaining():
 
 
 def horizon(n=1000, constant=1.0, level=None):
-    from allocopt.concentration import f_n
+    from allocopt.model.levels import f_n
 
     level = f_n(n, 2, constant) if level is None else level
     program = {
@@ -369,7 +370,7 @@ def test_a_level_needs_a_constant_and_the_true_rank():
     assert judge(changed(changed(horizon(level=1.0), ("program", "n"), ...), ("program", "constant"), ...)).proven
     assert not judge(horizon(level=0.001)).proven
     # dropping a column changes the rank and so the level; but then the targets are not spanned, and nothing is proven
-    from allocopt.concentration import f_n
+    from allocopt.model.levels import f_n
 
     three = changed(
         horizon(level=f_n(1000, 2)), ("program", "arms"), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

@@ -9,14 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt import cli, ordinary_rows, study_quantities
-from allocopt.assuming import assuming, sentences
-from allocopt.audit import audit
-from allocopt.certify.assumptions import Assumption
-from allocopt.commands import demo, hardness, schedule, simulate, solve
-from allocopt.report import document, sections
-from allocopt.solution import Status
-from allocopt.standing import caveat, confirmed, usable
+from allocopt.cli import demo, hardness, schedule, simulate, solve
+from allocopt.cli.main import main as cli
+from allocopt.insight.hardness.report import document, sections
+from allocopt.insight.study import quantities as study_quantities
+from allocopt.linear.assumptions import Assumption
+from allocopt.model.assuming import assuming, sentences
+from allocopt.model.solution import Status
+from allocopt.model.standing import caveat, confirmed, usable
+from allocopt.play.audit import audit
+from allocopt.solving import ordinary_rows
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 TEXT = "arm 1 [of three] is taken as optimal"
@@ -132,8 +134,8 @@ def test_the_proof_is_made_unless_refused(file, command, refusal):
 
 def test_large_sets_are_proven_too(tmp_path, monkeypatch):
     """What counts as large is made small here: 2500 arms are solved block by block."""
-    monkeypatch.setattr("allocopt.arms.LARGE", 100)
-    monkeypatch.setattr("allocopt.arms._MANY", 100)
+    monkeypatch.setattr("allocopt.model.arms.LARGE", 100)
+    monkeypatch.setattr("allocopt.model.arms._MANY", 100)
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((2500, 2))
     np.savez(tmp_path / "many.npz", arms=arms, theta=[1.0, 0.5])
@@ -255,7 +257,7 @@ def test_the_demo_says_what_its_rows_assume(monkeypatch):
 
 def test_a_conditional_row_of_a_batch_says_what_it_assumes(monkeypatch):
     """Rows that are not compiled: here all, as if they were too large."""
-    monkeypatch.setattr("allocopt.batch.MOST_ARMS", 0)
+    monkeypatch.setattr("allocopt.solving.batch.MOST_ARMS", 0)
     monkeypatch.setattr(ordinary_rows, "ordinary_solution", after(ordinary_rows.ordinary_solution, conditional))
     batch = ao.solve_many(ARMS, [[0, 1, 0.25]], workers=1)
     assert batch.status[0] is Status.CONDITIONAL and batch.reasons == {0: SHORT}

@@ -11,10 +11,10 @@ import pytest
 
 import allocopt as ao
 from allocopt import arms as stores
-from allocopt.arms import ListedArms, fingerprint, open_store
-from allocopt.conversion import unchanging
-from allocopt.errors import InvalidFile, InvalidInstance, InvalidProgram
-from allocopt.files import read_instance, read_vector
+from allocopt.base.conversion import unchanging
+from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidProgram
+from allocopt.insight.instances.files import read_instance, read_vector
+from allocopt.model.arms import ListedArms, fingerprint, open_store
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]

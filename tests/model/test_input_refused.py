@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import allocopt as ao
-from allocopt import compiling
-from allocopt.arms import dask_npy
-from allocopt.errors import InvalidFile, InvalidInstance, InvalidOption, InvalidProgram
-from allocopt.files import read_instance
+from allocopt.base import compiling
+from allocopt.base.atomic_files import file_path, whole_file
+from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidOption, InvalidProgram
+from allocopt.insight.instances.files import read_instance
+from allocopt.insight.study.spec import StudySpec
+from allocopt.insight.study.study import study
+from allocopt.model.arms import dask_npy
+from allocopt.play.simulation.result import load_simulation
+from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import UCB
-from allocopt.simulate import simulate
-from allocopt.simulation_result import load_simulation
 from allocopt.solvers import frank_wolfe
-from allocopt.study import study
-from allocopt.study_spec import StudySpec
-from allocopt.writing import file_path, whole_file
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]

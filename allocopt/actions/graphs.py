@@ -1,0 +1,325 @@
+"""Action sets made from networkx graphs: paths, spanning trees, matchings, smooth signals; and subsets.
+
+`path_arms` and its kin list the arms, and refuse before they list too many; the oracles (`shortest_path_oracle` …) stand
+for arms that cannot be listed. Edge weights are costs, as in networkx, and a bandit maximises: θ is minus the weights, so
+the best arm is the shortest path. Columns are the edges in the order of ``G.edges``, those on no arm (self-loops) included.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, pairwise
+from typing import Any
+
+import numpy as np
+
+from allocopt.actions.oracles import (
+    Arc,
+    Assignments,
+    Incidence,
+    Paths,
+    Trees,
+    assignment_oracle,
+    edge_list,
+    find,
+    list_oracle,
+    reachable,
+    shortest_path_oracle,
+    spanning_tree_oracle,
+)
+from allocopt.base.errors import InvalidInstance
+from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
+from allocopt.model.bandit import LinearBandit
+
+__all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
+__all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
+
+LIMIT = 100_000
+_MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
+
+
+@dataclass(frozen=True, eq=False)
+class GraphArms:
+    """Arms with names.
+
+    Attributes
+    ----------
+    arms : array, shape (k, d)
+        One row per arm.
+    labels : tuple
+        The path, tree, matching (each a tuple of edges), node or subset behind each row.
+    edges : tuple
+        What each column stands for: an edge, an eigenvalue of the Laplacian, an item.
+    theta : array, shape (d,), or None
+        Minus the edge weights, or None if the graph has none.
+    """
+
+    arms: Array
+    labels: tuple[Any, ...]
+    edges: tuple[Any, ...]
+    theta: Array | None
+
+    def bandit(self, theta: Any = None, noise_variance: float = 1.0) -> LinearBandit:
+        """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
+        chosen = self.theta if theta is None else theta
+        if chosen is None:
+            raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
+        return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+
+
+def label_text(label: Any) -> str:
+    """A label in a few words: the nodes of a path, the edges of anything else."""
+    edges = (
+        label if isinstance(label, tuple) and label and all(isinstance(e, tuple) and len(e) >= 2 for e in label) else ()
+    )
+    if not edges:
+        return str(label)
+    if all(one[1] == other[0] for one, other in pairwise(edges)):
+        return "→".join([str(edges[0][0]), *(str(edge[1]) for edge in edges)])
+    return ", ".join(f"{edge[0]}-{edge[1]}" for edge in edges)
+
+
+def path_arms(
+    G: Any, source: Hashable, target: Hashable, *, k_best: int | None = None, weight: str = "weight", limit: int = LIMIT
+) -> GraphArms:
+    """The simple paths from ``source`` to ``target``, all of them or the ``k_best`` shortest, as 0/1 vectors of edges.
+
+    Directed, undirected and multigraphs. Lengths are the edges' ``weight``, or 1 each if no edge has one. More than
+    ``limit`` paths raise `InvalidInstance`: at once in acyclic graphs, where they are counted first, else when the
+    enumeration, which has no dead ends, reaches the limit. With negative cycles the shortest paths cannot be found.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> a = path_arms(nx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")]), "s", "t")
+    >>> a.arms.tolist(), a.labels[1]
+    ([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], (('s', 't'),))
+    >>> a.edges
+    (('s', 'a'), ('s', 't'), ('a', 't'))
+    """
+    paths, most = shortest_path_oracle(G, source, target), whole_number("limit", limit, least=1)
+    theta = _theta(G, paths.edges, weight)
+    if k_best is not None:
+        wanted = whole_number("k_best", k_best, least=1)
+        if wanted > most:
+            raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
+        lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
+        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, most, "paths")
+    if paths.acyclic and paths.count() > most:
+        raise _too_many(f"{_count_text(paths.count())} paths", most)
+    return _incidence(paths, _simple_paths(paths), theta, most, "paths")
+
+
+def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> GraphArms:
+    """The spanning trees of a connected undirected graph; counted by Kirchhoff's theorem before any is listed.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> spanning_tree_arms(nx.cycle_graph(3)).arms.tolist()
+    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    trees, most = spanning_tree_oracle(G), whole_number("limit", limit, least=1)
+    laplacian = _laplacian(trees.n_nodes, trees.ends, np.ones(trees.dim))
+    logarithm = float(np.linalg.slogdet(laplacian[1:, 1:])[1])
+    if logarithm > math.log(most + 0.5) + 1e-6:
+        raise _too_many(f"about {10 ** (logarithm / math.log(10)):.4g} spanning trees", most)
+    return _incidence(trees, _trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
+
+
+def matching_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> GraphArms:
+    """The matchings with the most edges (the perfect ones, where there are any) of a bipartite graph.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> matching_arms(nx.path_graph(3)).labels
+    (((0, 1),), ((1, 2),))
+    """
+    matchings, most = assignment_oracle(G), whole_number("limit", limit, least=1)
+    return _incidence(matchings, _matchings(matchings), _theta(G, matchings.edges, weight), most, "matchings")
+
+
+def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArms:
+    """One arm per node: its entries in the ``n_vectors`` smoothest eigenvectors of the Laplacian (spectral bandits).
+
+    ``⟨x, θ⟩`` is then a signal that varies slowly along the edges. Weights (1 if there are none) are conductances. Where
+    eigenvalues coincide the vectors are determined up to a rotation, which changes no regret constant if all are taken.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> a = spectral_arms(nx.path_graph(4), 2)
+    >>> a.arms.round(3).tolist(), a.labels
+    ([[0.5, 0.653], [0.5, 0.271], [0.5, -0.271], [0.5, -0.653]], (0, 1, 2, 3))
+    """
+    edges, nodes = edge_list(G, "Laplacian eigenvectors"), {node: i for i, node in enumerate(G.nodes)}
+    wanted = whole_number("n_vectors", n_vectors, least=1)
+    if wanted > len(nodes):
+        raise InvalidInstance(f"n_vectors: expected at most {len(nodes)} (the number of nodes), got {wanted}")
+    theta = _theta(G, edges, weight)
+    conductances = np.ones(len(edges)) if theta is None else -theta
+    ends = [(nodes[e[0]], nodes[e[1]]) for e in edges]
+    if (conductances < 0).any():
+        raise InvalidInstance(
+            f"G: conductances must not be negative, but {weight!r} is {conductances.min():g} somewhere"
+        )
+    values, vectors = np.linalg.eigh(_laplacian(len(nodes), ends, conductances))
+    vectors = vectors[:, :wanted]
+    # the sign is free: make the first large entry positive, so that results repeat
+    first = np.argmax(np.abs(vectors) > 0.5 * np.abs(vectors).max(axis=0), axis=0)
+    vectors = vectors * np.sign(vectors[first, np.arange(wanted)])
+    return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
+
+
+def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> GraphArms:
+    """The subsets of m out of n items as 0/1 vectors.
+
+    Examples
+    --------
+    >>> subset_arms(3, 2).labels
+    ((0, 1), (0, 2), (1, 2))
+    """
+    size, chosen, most = (whole_number(name, v, least=1) for name, v in (("n", n), ("m", m), ("limit", limit)))
+    if chosen > size:
+        raise InvalidInstance(f"m: expected at most n = {size}, got {chosen}")
+    magnitude = (math.lgamma(size + 1) - math.lgamma(chosen + 1) - math.lgamma(size - chosen + 1)) / math.log(10)
+    if magnitude > 15:  # the number itself could take hours
+        raise _too_many(f"about 10^{magnitude:.0f} subsets", most)
+    if math.comb(size, chosen) > most:
+        raise _too_many(f"{math.comb(size, chosen)} subsets", most)
+    if math.comb(size, chosen) * size > _MOST_ENTRIES:
+        raise InvalidInstance(f"n: {math.comb(size, chosen)} arms of {size} entries each are too much for memory")
+    labels = tuple(combinations(range(size), chosen))
+    arms = np.zeros((len(labels), size))
+    arms[np.arange(len(labels))[:, None], np.array(labels)] = 1.0
+    values = None if theta is None else vector("theta", theta, InvalidInstance, length=size)
+    return GraphArms(frozen(arms), labels, tuple(range(size)), values)
+
+
+def _count_text(count: int) -> str:
+    """A number in full, or its order of magnitude where that would fill the screen."""
+    return str(count) if count < 10**15 else f"about 10^{int(count.bit_length() * math.log10(2))}"
+
+
+def _too_many(what: str, limit: int) -> InvalidInstance:
+    return InvalidInstance(
+        f"limit: there are {what}, more than limit = {limit}; raise the limit, ask for the k best, or use an oracle"
+    )
+
+
+def _theta(G: Any, edges: Sequence[tuple[Any, ...]], weight: str) -> Array | None:
+    """Minus the edge weights; None if no edge has one."""
+    data = [G.edges[edge].get(weight) for edge in edges]
+    if all(value is None for value in data):
+        return None
+    missing = [edge for edge, value in zip(edges, data, strict=True) if value is None]
+    if missing:
+        raise InvalidInstance(f"G: some edges have a {weight!r}, but edge {missing[0]!r} has none")
+    values = vector(f"G: the edges' {weight!r}", data, InvalidInstance)
+    in_range(f"G: the edges' {weight!r}", values, InvalidInstance)
+    return frozen(-values)
+
+
+def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str) -> GraphArms:
+    listed = list(islice(sets, limit + 1))
+    if len(listed) > limit:
+        raise _too_many(f"more than {limit} {what}", limit)
+    rows = [family.arm(columns) for columns in listed]
+    return GraphArms(frozen(np.array([x for x, _ in rows])), tuple(label for _, label in rows), family.edges, theta)
+
+
+def _simple_paths(paths: Paths) -> Iterator[list[int]]:
+    """Every simple path once. A step is taken only if the target stays in reach, so paths keep coming."""
+    leaving: dict[int, list[Arc]] = {}
+    for arc in paths.arcs:
+        leaving.setdefault(arc[0], []).append(arc)
+    stack: list[tuple[Arc, ...]] = [()]
+    while stack:
+        path = stack.pop()
+        node = path[-1][1] if path else paths.source
+        if node == paths.target:
+            yield [arc[2] for arc in path]
+            continue
+        steps = leaving[node]
+        if not paths.acyclic:
+            passed = {paths.source, *(arc[1] for arc in path)}
+            near = reachable(paths.target, [(a[1], a[0]) for a in paths.arcs if not {a[0], a[1]} & passed])
+            steps = [arc for arc in steps if arc[1] in near]
+        stack.extend((*path, arc) for arc in reversed(steps))
+
+
+def _in_order(paths: Paths, lengths: Sequence[float]) -> Iterator[list[int]]:
+    """Simple paths, shortest first (Yen's algorithm with Lawler's partition)."""
+    best = paths.shortest(paths.arcs, lengths, paths.source)
+    assert best is not None
+    # length, tie-breaker, path, how many of its arcs are fixed, arcs barred after those
+    heap: list[tuple[float, int, tuple[Arc, ...], int, frozenset[Arc]]] = [(0.0, 0, best, 0, frozenset())]
+    made = 1
+    while heap:
+        _, _, path, fixed, barred = heapq.heappop(heap)
+        yield [arc[2] for arc in path]
+        for i in range(fixed, len(path)):
+            bar = (barred if i == fixed else frozenset[Arc]()) | {path[i]}
+            passed = {paths.source, *(arc[1] for arc in path[:i])}
+            spur = paths.shortest([a for a in paths.arcs if a[1] not in passed and a not in bar], lengths, path[i][0])
+            if spur is not None:
+                whole = path[:i] + spur
+                heapq.heappush(heap, (math.fsum(lengths[a[2]] for a in whole), made, whole, i, bar))
+                made += 1
+
+
+def _trees(trees: Trees) -> Iterator[list[int]]:
+    """Take or leave edge after edge, leaving one only if the rest still connects the graph."""
+    stack: list[tuple[int, list[int], list[int]]] = [(0, list(range(trees.n_nodes)), [])]
+    while stack:
+        i, parent, chosen = stack.pop()
+        if len(chosen) == trees.n_nodes - 1:
+            yield chosen
+            continue
+        a, b = (find(parent, end) for end in trees.ends[i])
+        rest = [(find(parent, u), find(parent, v)) for u, v in trees.ends[i + 1 :]]
+        roots = {find(parent, node) for node in range(trees.n_nodes)}
+        if len(reachable(a, rest + [(v, u) for u, v in rest])) == len(roots):
+            stack.append((i + 1, parent, chosen))
+        if a != b:
+            joined = parent.copy()
+            joined[a] = b
+            stack.append((i + 1, joined, [*chosen, i]))
+
+
+def _matchings(family: Assignments) -> Iterator[list[int]]:
+    """Take or leave edge after edge, as long as a matching of the largest size can still come of it."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    def largest(edges: Sequence[int]) -> int:
+        rows, columns = [family.ends[i][0] for i in edges], [family.ends[i][1] for i in edges]
+        graph = csr_array((np.ones(len(edges)), (rows, columns)), shape=family.shape)
+        return int((maximum_bipartite_matching(graph) >= 0).sum())
+
+    stack: list[tuple[list[int], list[int]]] = [([], list(range(family.dim)))]
+    size = largest(range(family.dim))
+    while stack:
+        chosen, left = stack.pop()
+        if len(chosen) == size:
+            yield chosen
+            continue
+        first, rest = left[0], left[1:]
+        if len(chosen) + largest(rest) == size:
+            stack.append((chosen, rest))
+        row, column = family.ends[first]
+        apart = [i for i in rest if family.ends[i][0] != row and family.ends[i][1] != column]
+        if len(chosen) + 1 + largest(apart) == size:
+            stack.append(([*chosen, first], apart))
+
+
+def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array:
+    """Σ w (e_u − e_v)(e_u − e_v)ᵀ over the edges, parallel ones added up; self-loops cancel."""
+    u, v = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    differences = np.eye(n)[u] - np.eye(n)[v]
+    result: Array = differences.T @ (weights[:, None] * differences)
+    return result

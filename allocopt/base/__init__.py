@@ -1,0 +1,1 @@
+"""What every room uses: errors, checked input, tolerances, files, processes, compiling."""

@@ -1,0 +1,78 @@
+"""Every error that allocopt raises on purpose; each message names the argument, what it was and what was expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allocopt.model.solution import Solution
+
+__all__ = [
+    "AllocoptError",
+    "Infeasible",
+    "Interrupted",
+    "InvalidFile",
+    "InvalidInstance",
+    "InvalidOption",
+    "InvalidProgram",
+    "InvalidProof",
+    "LicenseMissing",
+    "MethodUnavailable",
+    "NotProven",
+    "SolverFailed",
+]
+
+
+class AllocoptError(Exception):
+    """Base class: ``except allocopt.AllocoptError`` catches all of them."""
+
+
+class InvalidInstance(AllocoptError, ValueError):
+    """The arms, θ or gaps do not describe a linear bandit."""
+
+
+class InvalidProgram(AllocoptError, ValueError):
+    """The arrays do not describe an allocation program."""
+
+
+class InvalidOption(AllocoptError, ValueError):
+    """An option (tolerance, method name, method option) is unknown or out of range."""
+
+
+class InvalidFile(AllocoptError, ValueError):
+    """A file cannot be read, or does not hold what was expected."""
+
+
+class InvalidProof(InvalidFile):
+    """A proof file is not consistent with itself, so nothing is proven by it."""
+
+
+class NotProven(InvalidProof):
+    """A proof file is well-formed, but claims more than its allocation, multipliers and assumptions prove."""
+
+
+class Infeasible(AllocoptError, ValueError):
+    """No allocation meets the constraints; the message says which target cannot be met, and why."""
+
+
+class MethodUnavailable(AllocoptError, RuntimeError):
+    """The method cannot solve this program, or a package that it needs is not installed."""
+
+
+class LicenseMissing(MethodUnavailable):
+    """A commercial solver is installed but has no licence."""
+
+
+class SolverFailed(AllocoptError, RuntimeError):
+    """A back end could not go on. ``solve`` turns it into ``Status.FAILED`` or ``Status.INACCURATE``."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a solve. ``solution`` is the best certified answer so far (``None`` if there was none yet).
+
+    It is a ``KeyboardInterrupt``, so programs that do not ask for it stop as they always did.
+    """
+
+    def __init__(self, solution: Solution | None) -> None:
+        super().__init__("interrupted; the best certified answer so far is in .solution")
+        self.solution = solution

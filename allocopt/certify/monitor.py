@@ -1,0 +1,84 @@
+"""How a running solver talks to the outside: certified bounds as it goes, and the moment to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from allocopt.base.validation import Array
+from allocopt.certify.canonical import Bounds, Canonical, evaluate
+
+__all__ = ["Callback", "Monitor", "OutOfTime", "Progress"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told: both bounds are certified for the whole program at this moment."""
+
+    method: str
+    iteration: int
+    lower: float
+    upper: float
+    gap: float
+    seconds: float
+    alive: int | None = None
+    """Arms that may still matter; the others provably do not. None where nobody counts them."""
+
+
+Callback = Callable[[Progress], object]
+"""Called after every certified step of a solver; what it returns is ignored, what it raises stops the solve."""
+
+
+class OutOfTime(Exception):
+    """``max_seconds`` have passed; caught by ``solve``."""
+
+
+class Monitor:
+    """Judges every iterate a solver reports, remembers the best one and tells when to stop."""
+
+    def __init__(
+        self, problem: Canonical | None, method: str, tol: float, max_seconds: float | None, callback: Callback | None
+    ) -> None:
+        self.problem = problem
+        self.method = method
+        self.tol = tol
+        self.max_seconds = max_seconds
+        self.callback = callback
+        self.started = time.perf_counter()
+        self.best: Bounds | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time since the solver started."""
+        return time.perf_counter() - self.started
+
+    @property
+    def seconds_left(self) -> float:
+        """Time until ``max_seconds`` (inf without one)."""
+        return float("inf") if self.max_seconds is None else max(self.max_seconds - self.seconds, 0.0)
+
+    def tick(self) -> None:
+        """Raise `OutOfTime` when the time is over; solvers call it in every loop."""
+        if self.seconds_left <= 0.0:
+            raise OutOfTime
+
+    def report(self, alpha: Array, multipliers: Array, iteration: int) -> Bounds:
+        """Certify a pair (α, λ) for the whole problem; returns what it proves."""
+        assert self.problem is not None, "arms that are streamed certify themselves"
+        return self.record(evaluate(self.problem, alpha, multipliers), iteration)
+
+    def record(self, bounds: Bounds, iteration: int) -> Bounds:
+        """Remember certified bounds if they are the best so far, and tell the callback."""
+        if self.best is None or bounds.gap < self.best.gap or self.best.upper == float("inf"):
+            self.best = bounds
+        if self.callback is not None:
+            best = self.best
+            alive = getattr(bounds, "alive", None)
+            self.callback(Progress(self.method, iteration, best.lower, best.upper, best.gap, self.seconds, alive))
+        return bounds
+
+    @property
+    def done(self) -> bool:
+        """Whether the asked gap has been certified."""
+        return self.best is not None and self.best.gap <= self.tol

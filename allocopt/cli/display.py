@@ -1,0 +1,223 @@
+"""What the commands show: tables, and a progress line for anything that takes over two seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from allocopt.base.tolerances import DEFAULT_TOL
+from allocopt.certify.enclosure import Enclosure
+from allocopt.certify.monitor import Callback, Progress
+from allocopt.model.assuming import assuming
+from allocopt.model.solution import Solution, Status
+from allocopt.model.standing import confirmed, taken_for_granted, why_not
+
+__all__ = ["enclosure_document", "interval", "progress_line", "short_interval", "solution_document", "solution_tables"]
+
+_PATIENCE = 2.0  # seconds before a progress line appears
+_COLOURS = {
+    Status.CERTIFIED: "green", Status.CONDITIONAL: "cyan", Status.INACCURATE: "yellow", Status.FAILED: "red",
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
+    """A callback that shows how the gap closes, on a terminal's standard error once two seconds have passed.
+
+    The line appears then whether or not there is any news: a first look at millions of arms takes a while.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda progress: None
+        return
+    line = _Line(console, what, tol)
+    timer = threading.Timer(_PATIENCE, line.appear)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield line.show
+    finally:
+        timer.cancel()
+        line.close()
+
+
+class _Line:
+    """The progress line: it appears in a timer's thread, and hears news in the solver's."""
+
+    def __init__(self, console: Console, what: str, tol: float) -> None:
+        self._bars = _closing_gap(console)
+        self._task = self._bars.add_task(what, total=None, text="")
+        self._tol = tol
+        self._first = math.inf
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def appear(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._bars.start()
+
+    def show(self, progress: Progress) -> None:
+        self._first = min(self._first, progress.gap) if math.isinf(self._first) else self._first
+        done = _closed(self._first, progress.gap, self._tol)
+        self._bars.update(self._task, total=1.0, completed=done, text=_progress_text(progress))
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._bars.stop()
+
+
+def _closing_gap(console: Console) -> Any:
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
+    return Bars(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+
+def _closed(first: float, gap: float, tol: float) -> float:
+    """The share of the way from the first gap to the tolerance that is behind us, in orders of magnitude."""
+    if not (math.isfinite(first) and gap > 0.0 and first > tol):
+        return 0.0 if gap > tol else 1.0
+    return min(max(math.log(first / gap) / math.log(first / tol), 0.0), 1.0)
+
+
+def _progress_text(progress: Progress) -> str:
+    alive = "" if progress.alive is None else f", {progress.alive:,} arms alive"
+    return (
+        f"{progress.method}, step {progress.iteration}{alive}: "
+        f"value in [{progress.lower:.6g}, {progress.upper:.6g}], gap {progress.gap:.1e}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.1f} ms"
+
+
+def interval(enclosure: Enclosure) -> str:
+    """A proven interval with as many digits as it has, and no more than it deserves."""
+    if not np.isfinite(enclosure.upper):
+        return f"[{enclosure.lower!r}, inf)"
+    return f"[{enclosure.lower!r}, {enclosure.upper!r}]"
+
+
+def short_interval(lower: float, upper: float, digits: int = 10) -> str:
+    """An interval rounded outwards to so many significant digits: wider than what was proven, never narrower."""
+    outwards = [
+        Context(prec=digits, rounding=rounding).create_decimal_from_float(x).normalize()
+        for x, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    ]
+    return f"[{outwards[0]:f}, {outwards[1]:f}]"
+
+
+def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int = 20) -> Iterator[Table]:
+    """The summary, the allocation and the binding constraints."""
+    yield _summary(solution, enclosure)
+    yield _allocation(solution, most)
+
+
+def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
+    colour = _COLOURS[solution.status]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row(
+        "program", f"{solution.program.kind}, {solution.program.n_arms} arms in {solution.program.dim} dimensions"
+    )
+    table.add_row("value", f"{solution.value:.10g}")
+    if enclosure is not None:
+        table.add_row("proven", interval(enclosure))
+        if not confirmed(solution, enclosure):
+            table.add_row("", "[red]the proof does not bear out the bounds of the solution[/red]")
+    for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
+        table.add_row("" if n else "assuming", escape(sentence))
+    table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
+    remark = why_not(solution) or assuming(solution.assumptions)
+    table.add_row("status", f"[{colour}]{solution.status.name}[/{colour}] {escape(remark)}")
+    seconds = duration(solution.stats["seconds"]) if "seconds" in solution.stats else "-"
+    table.add_row("method", f"{solution.method}, {seconds}")
+    return table
+
+
+def _allocation(solution: Solution, most: int) -> Table:
+    program = solution.program
+    shown = np.union1d(solution.support, solution.optimal_arms)
+    if program.target_arms is not None:
+        shown = np.union1d(shown, solution.binding)
+    cost = program.costs * np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
+    order = shown[np.lexsort((-cost[shown], np.isfinite(solution.allocation[shown])))]
+    table = Table(title="allocation and binding arms", caption=_rest(len(order), most), caption_justify="left")
+    for name in ("arm", "cost", "allocation", "share of cost", "multiplier", "binding"):
+        table.add_column(name, justify="right")
+    labels = solution.labels
+    if labels is not None:
+        table.add_column("label")
+    per_arm = program.target_arms is not None
+    binding = set(solution.binding.tolist()) if per_arm else set()
+    total = float(cost.sum())
+    for i in order[:most].tolist():
+        table.add_row(
+            str(i),
+            f"{program.costs[i]:.6g}",
+            f"{solution.allocation[i]:.6g}",
+            f"{cost[i] / total:.1%}" if total > 0 else "-",
+            f"{solution.multipliers[i]:.6g}" if per_arm else "-",
+            "yes" if i in binding else "",
+            *(() if labels is None else (escape(labels[i]),)),
+        )
+    return table
+
+
+def _rest(count: int, most: int) -> str | None:
+    return f"and {count - most} more (--json has all)" if count > most else None
+
+
+def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[str, Any]:
+    """A solution as JSON data; infinities are the string "inf"."""
+
+    def number(x: float) -> float | str:
+        return float(x) if np.isfinite(x) else "inf"
+
+    document: dict[str, Any] = {
+        "program": solution.program.kind,
+        "value": number(solution.value),
+        "lower": number(solution.lower),
+        "upper": number(solution.upper),
+        "gap": number(solution.gap),
+        "tol": solution.tol,
+        "status": solution.status.name,
+        "assumptions": [a.as_json() for a in solution.assumptions],
+        "method": solution.method,
+        "stats": {k: v if isinstance(v, str) else number(v) for k, v in solution.stats.items() if k != "claim"},
+        "optimal_arms": solution.optimal_arms.tolist(),
+        "support": solution.support.tolist(),
+        "binding": solution.binding.tolist(),
+        "allocation": [number(x) for x in solution.allocation.tolist()],
+        "multipliers": [number(x) for x in solution.multipliers.tolist()],
+    }
+    if solution.labels is not None:
+        document["labels"] = list(solution.labels)
+    if enclosure is not None:
+        document["proven"] = enclosure_document(enclosure)
+        document["confirmed"] = confirmed(solution, enclosure)
+    return document
+
+
+def enclosure_document(enclosure: Enclosure) -> dict[str, Any]:
+    """A proven interval as JSON data."""
+    return {
+        "lower": enclosure.lower,
+        "upper": enclosure.upper if np.isfinite(enclosure.upper) else "inf",
+        "tied_gaps": {str(i): g for i, g in enclosure.tied_gaps.items()},
+        "notes": list(enclosure.notes),
+        "precision_bits": enclosure.precision,
+    }

@@ -1,0 +1,199 @@
+"""``allocopt hardness``: what makes an instance hard, as tables, JSON, an HTML page and a picture."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from allocopt.base.atomic_files import whole_file
+from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidOption, MethodUnavailable
+from allocopt.base.tolerances import DEFAULT_TOL
+from allocopt.certify.monitor import Progress
+from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
+from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
+from allocopt.insight.hardness.report_page import page
+from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.standing import confirmed, usable
+
+_PATIENCE = 2.0  # seconds before anything is shown of the progress
+_PICTURES = (".png", ".svg", ".pdf")
+_NARROWEST = 6  # letters that a column of words should keep, where there is room for it
+
+
+@app.command("hardness")
+def hardness_command(
+    file: File,
+    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
+    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    width: Annotated[
+        list[float] | None, typer.Option(help="Confidence width to price; may be repeated (default 1, 2 and 4).")
+    ] = None,
+    add: Annotated[list[str] | None, typer.Option(help="An arm to add, as 1,0,-2 or a file; may be repeated.")] = None,
+    tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = DEFAULT_TOL,
+    verify: Verify = True,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the instance (.png, .svg or .pdf).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What makes an instance hard: who pays, who confuses, what c depends on, what optimism costs."""
+    _check_outputs(file, html, plot, force)
+    instance = read_instance(file)
+    if theta is not None:
+        instance = Instance(
+            instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
+        )
+    bandit = _bandit(instance, noise_variance)
+    rows = [read_vector("--add", text) for text in add or []]
+    for row in rows:
+        if len(row) != bandit.dim:
+            raise InvalidOption(f"--add: expected {bandit.dim} entries (as the arms have), got {len(row)}")
+    widths = tuple(width) if width else WIDTHS
+    for a in widths:
+        if not 0 < a < float("inf"):
+            raise InvalidOption(f"--width: expected a positive number, got {a!r}")
+    with _progress() as (tell, watch):
+        tell("solving", 0, 1)
+        h = hardness(bandit, tol=tol, callback=watch).compute(tell, prove=verify)
+        additions = []
+        for n, row in enumerate(rows):
+            tell("with one more arm", n, len(rows))
+            additions.append(h.with_arm(row))
+        tell("price of optimism", 0, 1)
+        report = None if as_json else list(sections(h, widths, additions, prove=verify))
+        found = document(h, widths, additions, prove=verify) if as_json else None
+        if plot is not None:
+            tell("drawing", 0, 1)
+            _draw(h, plot, force)
+        if html is not None:
+            tell("writing", 0, 1)
+            title = f"Hardness report: {file.name}"
+            _write(html, page(h, widths, additions, title=title, prove=verify), force)
+    if report is None:
+        print_json(found)
+    else:
+        _show(report, [p for p in (html, plot) if p is not None])
+    if not usable(h.status) or (verify and not confirmed(h.solution, h.proven)):
+        raise typer.Exit(1)
+
+
+def _bandit(instance: Instance, noise_variance: float | None) -> LinearBandit:
+    if instance.theta is None:
+        has = "arms only" if instance.gaps is None else "gaps only, which no alternative parameter can be compared with"
+        raise InvalidInstance(f"theta: expected θ for a hardness report, but the file has {has}; give it with --theta")
+    noise = noise_variance if noise_variance is not None else instance.noise_variance
+    return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+
+
+def _check_outputs(file: Path, html: Path | None, plot: Path | None, force: bool) -> None:
+    """Refuse what cannot be written before anything is computed."""
+    for option, path in (("--html", html), ("--plot", plot)):
+        if path is None:
+            continue
+        if path.is_dir() or not path.parent.is_dir():
+            reason = "it is a directory" if path.is_dir() else f"there is no directory {path.parent}"
+            raise InvalidFile(f"{option}: cannot write {path}: {reason}")
+        if path.exists() and file.exists() and path.samefile(file):
+            raise InvalidFile(f"{option}: {path} is the instance itself; choose another name")
+        if path.exists() and not force:
+            raise InvalidFile(f"{option}: {path} exists already; choose another name or add --force")
+    if html is not None and plot is not None and html.resolve() == plot.resolve():
+        raise InvalidOption(f"--plot: expected another file than --html, got {plot} for both")
+    if plot is not None:
+        if plot.suffix.lower() not in _PICTURES:
+            raise InvalidOption(f"--plot: expected a {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]} file, got {plot}")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise MethodUnavailable("--plot: drawing needs matplotlib: pip install 'allocopt[plots]'")
+
+
+def _draw(h: Hardness, path: Path, force: bool) -> None:
+    """The geometry where it can be seen (two or three dimensions), else the allocation."""
+    from allocopt.insight import plots
+
+    seen = h.bandit.dim in (2, 3)
+    figure = plots.geometry(h.bandit, h.solution, h.alternatives) if seen else plots.allocation(h.solution)
+    plots.save(figure, path, overwrite=force)
+
+
+def _write(path: Path, text: str, force: bool) -> None:
+    """All of the page or none of it; an existing file only with ``force``, and only once the new one is complete."""
+    with whole_file(path, overwrite=force, what="the report") as out:
+        out.write(text.encode("utf-8", errors="xmlcharrefreplace"))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[tuple[StepCallback, Any]]:
+    """What is being done, on a terminal's standard error, once two seconds have passed."""
+    console = Console(stderr=True)
+    status = console.status("")
+
+    def tell(what: str, done: int, total: int) -> None:
+        count = f" ({done + 1} of {total})" if total > 1 else ""
+        status.update(escape(f"hardness: {printable(what)}{count}"))
+
+    def watch(progress: Progress) -> None:
+        status.update(f"hardness: {progress.method}, step {progress.iteration}, gap {progress.gap:.1e}")
+
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.daemon = True
+    if console.is_terminal:
+        timer.start()
+    try:
+        yield tell, watch
+    finally:
+        timer.cancel()
+        if timer.is_alive():
+            timer.join()  # it may be just about to start the display
+        status.stop()
+
+
+def _show(report: Sequence[Section], written: Sequence[Path]) -> None:
+    console = Console(highlight=False)
+    for section in report:
+        console.print(f"\n[bold]{escape(section.title)}[/bold]")
+        for text in section.text:
+            prefix = "! " if section.title == "Warnings" else ""
+            console.print(f"{prefix}{text}", markup=False)
+        if section.columns:
+            console.print(_table(section, console.width))
+    for path in written:
+        console.print(f"written: {path}", markup=False, soft_wrap=True)
+
+
+def _numbers_fit(section: Section, room: int) -> bool:
+    """Whether numbers can stay whole, with their headings a word a line, and names get what remains."""
+    widths = []
+    for i, name in enumerate(section.columns):
+        pieces = [part for text in (name, *(row[i] for row in section.rows)) for part in text.split()]
+        longest = max(map(len, pieces), default=1)
+        widths.append(min(longest, _NARROWEST) if i in section.left else longest)
+    return sum(widths) + 3 * len(widths) + 1 <= room  # the frame takes three per column
+
+
+def _table(section: Section, room: int) -> Table:
+    pairs = not any(section.columns)
+    omitted = f"and {section.omitted} more (--json has all)" if section.omitted else None
+    table = Table(show_header=not pairs, box=None, pad_edge=False, caption=omitted, caption_justify="left")
+    if not pairs:
+        table = Table(caption=omitted, caption_justify="left")
+    whole = not pairs and _numbers_fit(section, room)
+    for i, name in enumerate(section.columns):
+        if i in section.left:
+            table.add_column(name, no_wrap=pairs and i == 0, overflow="fold")
+        else:
+            heading = name.replace(" ", "\n") if whole else name
+            table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
+    for row in section.rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table

@@ -1,0 +1,314 @@
+"""``allocopt simulate``: policies on an instance from a file; a table, saved runs, and the picture of regret over time."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import math
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.certify.proof import read_json
+from allocopt.cli.app import File, Json, app, print_json
+from allocopt.insight import plots
+from allocopt.insight.instances.files import read_instance, read_vector
+from allocopt.model import programs
+from allocopt.model.assuming import sentences
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.solution import Solution
+from allocopt.model.standing import caveat
+from allocopt.play.simulation.simulate import SimulationCallback, SimulationResult, simulate
+from allocopt.play.simulation.store import digest
+from allocopt.policies import NAMES
+from allocopt.solving.solve import solve
+
+_PATIENCE = 2.0  # seconds before the progress bar appears
+_LEVELS = (0.1, 0.5, 0.9)
+_PICTURE = "regret.png"
+_LONG = 1e6  # figures from here on are written as 1e+06
+_FLATTENED = 10.0  # ratio of final regrets from which a linear scale shows one curve only
+
+
+@app.command("simulate")
+def simulate_command(
+    file: File,
+    horizon: Annotated[int, typer.Option("--horizon", "-n", help="Rounds of each run.", show_default=False)],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            help="A policy, with parameters after a colon: UCB, LinUCB:a=2, LinTS:a=1. May be repeated (default: all).",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", "-r", help="Independent runs of each policy.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same runs, however many workers.")] = 0,
+    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
+    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes (default: one per core for long simulations).", show_default=False)
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to use.", show_default=False)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for all runs and the plot; stopped simulations go on there.", show_default=False),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Regret against log n: .png, .pdf or .svg.", show_default=False)
+    ] = None,
+    log: Annotated[
+        bool | None,
+        typer.Option(
+            "--log/--linear", help="Scale of the regret in the plot (default: what suits it).", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate policies: exact pseudo-regret of many independent runs, beside c·log n.
+
+    With --out everything that is finished is kept: the same command goes on where it was stopped.
+    """
+    from allocopt.policies.parsing import parse
+
+    bandit = _bandit(file, theta, noise_variance)
+    asked = [parse(text) for text in (policy or NAMES)]
+    names = [p.name for p in asked]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidOption(f"--policy: {name} is given twice")
+    _check_targets(out, plot)
+    _check_folder(out, bandit, horizon, runs, seed)
+    client = None if dask is None else _client(dask)
+    if client is not None and workers is not None:
+        raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
+    solution = _solution(bandit)
+    constant = 0.0 if solution is None else solution.value
+    if log and constant == 0:
+        raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
+    results = []
+    for one in asked:
+        checkpoint = None if out is None else out / _slug(one.name)
+        try:
+            with _bar(one.name, runs) as callback:
+                result = simulate(
+                    one, bandit, horizon, runs, rng=seed, workers=workers, client=client, checkpoint=checkpoint,
+                    callback=callback,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            if out is None:
+                raise
+            typer.echo(
+                f"interrupted: what was finished is kept in {out}; the same command goes on from there", err=True
+            )
+            raise typer.Exit(130) from None
+        if checkpoint is not None:
+            ending = ".parquet" if importlib.util.find_spec("pyarrow") else ".json"
+            result.save(checkpoint / f"result{ending}", overwrite=True)
+        results.append(result)
+    pictures = [p for p in (plot, None if out is None else out / _PICTURE) if p is not None]
+    for target in pictures:
+        figure = plots.regret_curves(
+            {r.policy: (r.times, r.regret) for r in results},
+            constant=constant if math.isfinite(constant) else None,
+            log=_logarithmic(results) if log is None else log,
+        )
+        plots.save(figure, target, overwrite=target != plot)
+    if as_json:
+        print_json(_document(results, solution, pictures))
+    else:
+        _show(results, solution, pictures, out)
+
+
+def _bandit(file: Path, theta: str | None, noise_variance: float | None) -> LinearBandit:
+    instance = read_instance(file)
+    parameter = instance.theta if theta is None else read_vector("--theta", theta)
+    if parameter is None:
+        raise InvalidInstance(
+            "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
+        )
+    noise = noise_variance if noise_variance is not None else instance.noise_variance
+    return LinearBandit(instance.arms, parameter, 1.0 if noise is None else noise, labels=instance.labels)
+
+
+def _check_targets(out: Path | None, plot: Path | None) -> None:
+    """Refuse names that could not be written, or must not be, before the work begins."""
+    if plot is not None:
+        if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
+            raise InvalidOption(f"--plot: expected a name that ends in .png, .pdf or .svg, got {plot.name!r}")
+        if plot.exists():
+            raise InvalidOption(f"--plot: {plot} exists already; give another name")
+        if not plot.parent.is_dir():
+            raise InvalidOption(f"--plot: there is no folder {plot.parent}")
+    if out is not None and out.exists():
+        if not out.is_dir():
+            raise InvalidOption(f"--out: expected a folder, but {out} is a file")
+        if not any(out.glob("*/manifest.json")) and not all(_just_begun(p) for p in out.iterdir()):
+            raise InvalidOption(
+                f"--out: expected a new or empty folder or one of simulations, but {out} holds other files"
+            )
+
+
+def _just_begun(path: Path) -> bool:
+    """Whether it is what a simulation leaves that was killed before its first file was whole."""
+    return path.is_dir() and all(p.name.startswith(".partial-") for p in path.iterdir())
+
+
+def _check_folder(out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int) -> None:
+    """A folder is of one experiment: its plot holds all policies on one instance, and would be lost to another's."""
+    asked = {"horizon": horizon, "runs": runs, "seed": {"entropy": seed, "spawn_key": []}, "bandit": digest(bandit)}
+    for source in sorted(out.glob("*/manifest.json")) if out is not None else []:
+        manifest = read_json(source)
+        for key, value in asked.items():
+            if isinstance(manifest, dict) and manifest.get(key) != value:
+                raise InvalidOption(
+                    f"--out: {out} holds another experiment: the {key} of {source.parent.name} is "
+                    f"{manifest.get(key)!r}, not {value!r}; nothing was changed, give another folder"
+                )
+
+
+def _client(address: str) -> Any:
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise InvalidOption("--dask: needs dask.distributed: pip install 'allocopt[dask]'") from None
+    try:
+        return distributed.Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InvalidOption(f"--dask: no scheduler at {address!r}: {error or type(error).__name__}") from None
+
+
+def _solution(bandit: LinearBandit) -> Solution | None:
+    """Of the regret program, whose value is c(A,θ); None where every arm is optimal, and c is 0."""
+    return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
+
+
+def _logarithmic(results: list[SimulationResult]) -> bool:
+    """Whether one policy's regret would flatten all others on a linear scale."""
+    finals = [float(r.mean[-1]) for r in results]
+    return min(finals) > 0 and max(finals) > _FLATTENED * min(finals)
+
+
+@contextlib.contextmanager
+def _bar(name: str, runs: int) -> Iterator[SimulationCallback]:
+    """A bar with the time left, on a terminal's standard error once two seconds have passed."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    if not console.is_terminal:
+        yield lambda done, of, seconds: None
+        return
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(escape(name), total=runs)
+    patience = threading.Timer(_PATIENCE, bar.start)  # not at the first report: a chunk may take minutes
+    patience.daemon = True
+    patience.start()
+    try:
+        yield lambda done, of, seconds: bar.update(task, completed=done)
+    finally:
+        patience.cancel()
+        patience.join()  # or it might start the bar after it was stopped
+        bar.stop()
+
+
+def _recoveries(result: SimulationResult) -> int | None:
+    """Runs that came to a recovery phase; None for policies that have none."""
+    return int((result.phase_lengths("recovery") > 0).sum()) if result.policy.startswith("EndOfOptimism") else None
+
+
+def _figure(x: float, digits: int = 1) -> str:
+    """So many decimals; three significant digits where these would show nothing but zeros, or a long row of digits."""
+    return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _LONG else f"{x:.3g}"
+
+
+def _show(results: list[SimulationResult], solution: Solution | None, pictures: list[Path], out: Path | None) -> None:
+    first = results[0]
+    constant = 0.0 if solution is None else solution.value
+    log_n = math.log(first.horizon)
+    console = Console(highlight=False)
+    table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
+    table.add_column("policy", overflow="fold")  # figures are never cut off, long names are
+    for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _LEVELS), "mean/log n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for r in results:
+        error = float(r.standard_error[-1])
+        table.add_row(
+            escape(r.policy), _figure(r.mean[-1]), _figure(error) if math.isfinite(error) else "-",
+            *(_figure(x) for x in r.quantiles(_LEVELS)[:, -1]), _figure(r.mean[-1] / log_n, 2),
+        )  # fmt: skip
+    table.add_section()
+    table.add_row("c·log n", _figure(constant * log_n), "", "", "", "", _figure(constant, 2))
+    console.print(table)
+    if solution is not None and caveat(solution):
+        console.print(f"c is {caveat(solution)}", markup=False, soft_wrap=True)
+        for sentence in sentences(solution.assumptions):
+            console.print(f"  {sentence}", markup=False, soft_wrap=True)
+    for r in results:
+        recovered = _recoveries(r)
+        if recovered is not None:
+            console.print(f"{r.policy}: {recovered} of {r.runs} runs came to the recovery phase", markup=False)
+    for note in dict.fromkeys(note for r in results for note in r.notes):
+        concerned = [r.policy for r in results if note in r.notes]
+        which = "" if len(concerned) == len(results) else f"{', '.join(concerned)}: "
+        console.print(f"{which}{note}", markup=False, soft_wrap=True)
+    for target in pictures:
+        console.print(f"plot written to {target}", markup=False, soft_wrap=True)
+    if out is not None:
+        console.print(f"runs kept in {out}", markup=False, soft_wrap=True)
+
+
+def _document(results: list[SimulationResult], solution: Solution | None, pictures: list[Path]) -> dict[str, Any]:
+    first = results[0]
+    constant = 0.0 if solution is None else solution.value
+    return {
+        "horizon": first.horizon,
+        "runs": first.runs,
+        "seed": dict(first.seed),
+        "c": constant if math.isfinite(constant) else "inf",
+        "c_log_n": constant * math.log(first.horizon) if math.isfinite(constant) else "inf",
+        "c_status": None if solution is None else solution.status.name,
+        "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
+        "optimal_arms": first.bandit.optimal_arms.tolist(),
+        "times": first.times.tolist(),
+        "policies": [_policy_document(r) for r in results],
+        "plots": [str(p) for p in pictures],
+    }
+
+
+def _policy_document(result: SimulationResult) -> dict[str, Any]:
+    error = result.standard_error
+    document = {
+        "policy": result.policy,
+        "parameters": dict(result.parameters),
+        "final_regret": {
+            "mean": float(result.mean[-1]),
+            "standard_error": float(error[-1]) if math.isfinite(error[-1]) else None,
+            "quantiles": {str(q): float(x) for q, x in zip(_LEVELS, result.quantiles(_LEVELS)[:, -1], strict=True)},
+        },
+        "mean_regret": result.mean.tolist(),
+        "standard_error": error.tolist() if np.isfinite(error).all() else None,
+        "mean_pulls": result.pulls.mean(axis=0).tolist(),
+        "notes": list(result.notes),
+    }
+    recovered = _recoveries(result)
+    if recovered is not None:
+        document["runs_with_recovery"] = recovered
+    return document

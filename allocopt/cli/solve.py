@@ -1,0 +1,122 @@
+"""``allocopt solve``: an instance from a file, solved, proven and saved."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
+from allocopt.base.validation import Array
+from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.cli.display import progress_line, solution_document, solution_tables
+from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.model import programs
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.program import AllocationProgram, at_level
+from allocopt.model.solution import Status
+from allocopt.model.standing import confirmed, usable
+from allocopt.solving.solve import solve
+
+
+class Program(enum.StrEnum):
+    """Which program to solve."""
+
+    regret = "regret"
+    best_arm = "best-arm"
+    g_optimal = "g-optimal"
+    horizon = "horizon"
+    optimism = "optimism"
+
+
+@app.command("solve")
+def solve_command(
+    file: File,
+    program: Annotated[Program, typer.Option(help="What to compute.")] = Program.regret,
+    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
+    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    horizon: Annotated[int | None, typer.Option("--horizon", "-n", help="n, for --program horizon.")] = None,
+    width: Annotated[float, typer.Option(help="Confidence width a, for --program optimism.")] = 1.0,
+    method: Annotated[
+        str, typer.Option(help="auto, closed-form, interior-point, active-set, frank-wolfe or conic.")
+    ] = "auto",
+    solver: Annotated[str | None, typer.Option(help="CLARABEL, SCS or MOSEK, for --method conic.")] = None,
+    tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
+    max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
+    verify: Verify = True,
+    as_json: Json = False,
+) -> None:
+    """Solve an instance, certify the answer and prove it."""
+    instance = read_instance(file)
+    if theta is not None:
+        instance = Instance(
+            instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
+        )
+    options: dict[str, Any] = {} if solver is None else {"solver": solver}
+    interrupted = False
+    with progress_line("solving", tol) as callback:
+        built = _build(instance, program, noise_variance, horizon, width)
+        try:
+            solution = solve(built, method, tol, max_seconds, callback, **options)
+        except Interrupted as stop:
+            if stop.solution is None:
+                raise
+            solution, interrupted = stop.solution, True
+    enclosure = None
+    if verify and not interrupted and solution.status is not Status.FAILED:
+        try:
+            with progress_line("proving"):
+                enclosure = solution.verify()
+        except KeyboardInterrupt:  # the answer is there already: it is shown and saved without a proof
+            interrupted = True
+    if save is not None:
+        solution.save(save)
+    if as_json:
+        print_json(solution_document(solution, enclosure))
+    else:
+        console = Console()
+        for table in solution_tables(solution, enclosure):
+            console.print(table)
+        if save is not None:
+            console.print(f"proof written to {save}", highlight=False, markup=False, soft_wrap=True)
+    if interrupted:
+        raise typer.Exit(130)
+    if not usable(solution.status) or (enclosure is not None and not confirmed(solution, enclosure)):
+        raise typer.Exit(1)
+
+
+def _build(
+    instance: Instance, program: Program, noise_variance: float | None, n: int | None, width: float
+) -> AllocationProgram:
+    if program is Program.g_optimal:
+        return programs.g_optimal(instance.arms)
+    if instance.theta is None and instance.gaps is None:
+        raise InvalidInstance("the file has arms only: give θ with --theta (or gaps in a .json or .npz file)")
+    noise = noise_variance if noise_variance is not None else instance.noise_variance
+    if program is Program.horizon and n is None:
+        raise InvalidOption("--horizon: expected a number of rounds for --program horizon, got none")
+    if instance.theta is None:
+        return _build_from_gaps(instance.arms, instance.gaps, program, noise, n)
+    bandit = LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+    if program is Program.horizon:
+        assert n is not None
+        return programs.horizon(bandit.arms, bandit.gaps, n)
+    if program is Program.optimism:
+        return programs.optimism(bandit, width)
+    return programs.regret(bandit) if program is Program.regret else programs.best_arm(bandit)
+
+
+def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: float | None, n: int | None) -> AllocationProgram:
+    """Gaps that need not come from a θ: T_n(Δ), or the regret program itself (which is the level f_n = 2)."""
+    if program not in (Program.horizon, Program.regret):
+        raise InvalidOption(f"--program: {program.value} needs θ, but the file has gaps only")
+    if noise not in (None, 1.0):
+        raise InvalidOption("--noise-variance: only with θ; with gaps, multiply the result by it")
+    if program is Program.regret:
+        return at_level(arms, gaps, 2.0)
+    assert n is not None
+    return programs.horizon(arms, gaps, n)

@@ -1,0 +1,88 @@
+"""``allocopt verify``: a proof file checked without any solver."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from allocopt.base.errors import InvalidOption, NotProven
+from allocopt.certify.proof import exact_enclosure, load_solution
+from allocopt.certify.referee import judge, read
+from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.display import enclosure_document, interval
+
+_BITS = 256  # of the balls that decide where doubles do not
+_SMALL = 3e6  # k d² up to which they take a minute at most
+
+
+@app.command()
+def verify(
+    proof: Annotated[Path, typer.Argument(help="A proof file written by allocopt solve --save.", show_default=False)],
+    precision: Annotated[
+        int | None, typer.Option(help="Bits of the ball arithmetic (default: as many as needed).")
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Ask the referee, which works in rationals and shares no code with the rest (slow)."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a proof file in exact arithmetic, without any solver."""
+    try:
+        solution = load_solution(proof)
+    except NotProven as reason:
+        if as_json:
+            print_json({"holds": False, "problems": [str(reason)]})
+        else:
+            console = Console(highlight=False, soft_wrap=True)
+            console.print(str(reason), markup=False)
+            console.print("the claim is NOT proven: the file was changed or is wrong", markup=False)
+        raise typer.Exit(1) from None
+    claim = dict(solution.stats["claim"])
+    wider = claim.pop("wider")
+    if exact:
+        if precision is not None:
+            raise InvalidOption("--precision: expected none with --exact, which works in rationals")
+        verdict = judge(read(proof.read_text(encoding="utf-8-sig")))
+        enclosure, proven, problems = exact_enclosure(solution), verdict.proven, verdict.problems
+    else:
+        enclosure = solution.verify(precision)
+        proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
+        small = solution.program.n_arms * solution.program.dim**2 <= _SMALL
+        if not proven and precision is None and small:  # the margins of doubles may be all that is missing
+            enclosure = solution.verify(_BITS)
+            proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
+        problems = []
+    stored = json.loads(proof.read_text(encoding="utf-8-sig"))["assumptions"]
+    if as_json:
+        claimed = {k: v if v != float("inf") else "inf" for k, v in claim.items()}
+        print_json(
+            {"proven": enclosure_document(enclosure), "claim": claimed, "wider": wider, "assumptions": stored,
+             "holds": proven, "problems": problems}
+        )  # fmt: skip
+    else:
+        program = solution.program
+        console = Console(highlight=False)
+        console.print(f"program   {program.kind}, {program.n_arms} arms in {program.dim} dimensions", markup=False)
+        console.print(f"claimed   [{claim['lower']!r}, {claim['upper']!r}], {claim['status']}", markup=False)
+        console.print(f"proven    {interval(enclosure)}   (relative width {enclosure.gap:.2g})", markup=False)
+        if program.origin.bandit is not None:
+            console.print(f"optimal   arms {program.origin.bandit.optimal_arms.tolist()}", markup=False)
+        for problem in enclosure.problems:
+            console.print(f"          {problem}", markup=False)
+        for assumption in stored:
+            console.print(f"assumed   {assumption['text']}", markup=False)
+        for problem in problems:
+            console.print(f"          {problem}", markup=False)
+        if wider:
+            console.print("          the claim is wider than what is proven", markup=False)
+        holds = "the claim holds" + (", under what is assumed" if stored else "")
+        console.print(holds if proven else "the claim is NOT proven: the file was changed or is wrong", markup=False)
+    if not proven:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""What makes an instance hard: reports, studies, families of instances, plots."""

@@ -1,0 +1,1 @@
+"""What makes an instance hard, in numbers and words."""

@@ -1,0 +1,242 @@
+"""Instances in files: .json, .npz, .csv, .parquet and memory-mapped .npy. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.atomic_files import file_path
+from allocopt.base.conversion import first_changed
+from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
+from allocopt.base.validation import Array, positive_number, vector
+from allocopt.certify.proof import read_json
+from allocopt.model.arms import open_store
+from allocopt.model.bandit import arm_matrix, checked_labels
+
+__all__ = ["Instance", "read_instance", "read_vector"]
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_KNOWN = ".json, .npz, .csv, .parquet or .npy"
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What a file holds: arms, and θ or gaps where it has them."""
+
+    arms: Array
+    theta: Array | None = None
+    gaps: Array | None = None
+    noise_variance: float | None = None
+    labels: tuple[str, ...] | None = None
+
+
+def read_instance(path: str | Path) -> Instance:
+    """Read an instance file; `InvalidFile` says which file and, where it can, which row is wrong."""
+    source = file_path(path)
+    readers = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet, ".npy": _read_npy}
+    reader = readers.get(source.suffix.lower())
+    if reader is None:
+        raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {source.suffix or 'no extension'!r}")
+    entries = _read(source, reader)
+    try:
+        raw = entries.get("arms")
+        arms = raw if open_store(raw) is not None else arm_matrix(raw)  # large sets stay where they are
+        theta = _optional(entries, "theta", arms.shape[1])
+        gaps = _optional(entries, "gaps", len(arms))
+        if theta is not None and gaps is not None:
+            raise InvalidInstance("expected theta or gaps, got both")
+        noise = entries.get("noise_variance")
+        if noise is not None:
+            noise = positive_number("noise_variance", noise, InvalidInstance)
+        return Instance(arms, theta, gaps, noise, checked_labels(entries.get("labels"), len(arms)))
+    except InvalidInstance as error:
+        raise InvalidFile(f"{source}: {error}") from None
+
+
+def _optional(entries: dict[str, Any], name: str, length: int) -> Array | None:
+    value = entries.get(name)
+    return None if value is None else vector(name, value, InvalidInstance, length=length)
+
+
+def _read(source: Path, reader: Callable[[Path], Any]) -> Any:
+    """Run a reader; whatever the operating system says becomes one line with the file's name."""
+    try:
+        if source.is_dir():
+            raise InvalidFile(f"{source}: expected a file, but it is a directory")
+        if not source.exists():
+            raise InvalidFile(f"{source}: no such file")
+        return reader(source)
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise InvalidFile(f"{source}: cannot be read: {reason}") from None
+
+
+def read_vector(name: str, text: str) -> Array:
+    """A vector given as "0.5,1,-2" or as a .json, .npy or one-column/one-row .csv file."""
+    source = Path(text)
+    readers = {".json": read_json, ".npy": _load_npy, ".csv": _csv_vector}
+    reader = readers.get(source.suffix.lower())
+    if reader is not None:
+        try:
+            return vector(f"{name} ({source})", _read(source, reader), InvalidFile)
+        except InvalidFile as error:
+            message = str(error)
+            raise InvalidFile(message if message.startswith(name) else f"{name}: {message}") from None
+    try:
+        entries = [_exactly(x) for x in text.split(",")]
+    except ValueError:
+        raise InvalidInstance(f"{name}: expected numbers separated by commas or a file of them, got {text!r}") from None
+    return vector(name, entries, InvalidInstance)
+
+
+def _csv_vector(source: Path) -> Array:
+    rows: Array = _read_csv(source)["arms"]
+    if 1 not in rows.shape:
+        raise InvalidFile(
+            f"{source}: expected one row or one column of numbers, got {rows.shape[0]} rows of {rows.shape[1]}"
+        )
+    return rows.ravel()
+
+
+def _read_json(source: Path) -> dict[str, Any]:
+    content = read_json(source)
+    if not isinstance(content, dict) or "arms" not in content:
+        raise InvalidFile(f'{source}: expected a JSON object with "arms" and "theta" (or "gaps")')
+    unknown = set(content) - {"arms", "theta", "gaps", "noise_variance", "labels", "name", "description"}
+    if unknown:
+        raise InvalidFile(
+            f'{source}: unknown entry "{sorted(unknown)[0]}" (known: arms, theta, gaps, noise_variance, labels, name, description)'
+        )
+    return content
+
+
+_DAMAGED = (ValueError, TypeError, EOFError, KeyError, OverflowError, NotImplementedError, SyntaxError, zipfile.BadZipFile,
+            zlib.error, tokenize.TokenError)  # fmt: skip
+"""What NumPy and zipfile raise on files that are not what their name says."""
+
+
+def _not_numpy(source: Path, error: Exception) -> InvalidFile:
+    objects = "Python objects" in str(error) or "Object arrays" in str(error)
+    reason = "it holds Python objects" if objects else "it is damaged or something else"
+    return InvalidFile(f"{source}: expected a NumPy file of numbers, but {reason}")
+
+
+def _load_npy(source: Path) -> Any:
+    with source.open("rb") as opened:
+        if opened.read(6) != b"\x93NUMPY":
+            raise InvalidFile(f"{source}: expected a NumPy file of numbers, but it is damaged or something else")
+    try:
+        return np.load(source, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise _not_numpy(source, error) from None
+
+
+def _read_npz(source: Path) -> dict[str, Any]:
+    known = ("arms", "theta", "gaps", "noise_variance")
+    entries: dict[str, Any] = {}
+    try:
+        with source.open("rb") as opened, zipfile.ZipFile(opened) as archive:
+            for member in archive.namelist():
+                name = member.removesuffix(".npy")
+                if name not in known:
+                    raise InvalidFile(f'{source}: unknown entry "{name}" (known: {", ".join(known)})')
+                with archive.open(member) as content:
+                    entries[name] = np.lib.format.read_array(content, allow_pickle=False)
+    except _DAMAGED as error:
+        if isinstance(error, InvalidFile):
+            raise
+        raise _not_numpy(source, error) from None
+    if "arms" not in entries:
+        raise InvalidFile(f'{source}: expected an array "arms" in the .npz file, found: {", ".join(entries) or "none"}')
+    if "noise_variance" in entries:
+        noise = entries["noise_variance"]
+        if noise.shape != () or noise.dtype.kind not in "fiu":
+            raise InvalidFile(f"{source}: noise_variance: expected one number, got an array of shape {noise.shape}")
+        entries["noise_variance"] = float(noise)
+    return entries
+
+
+def _read_npy(source: Path) -> dict[str, Any]:
+    return {"arms": _load_npy(source)}
+
+
+def _read_csv(source: Path) -> dict[str, Any]:
+    rows: list[list[float | int]] = []
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as lines:
+            for number, cells in enumerate(csv.reader(lines), start=1):
+                if not any(cell.strip() for cell in cells):
+                    continue
+                numbers = [_number(cell) for cell in cells]
+                if not rows and number == 1 and all(x is None for x in numbers):
+                    continue  # a header: a row without any number
+                row = [x for x in numbers if x is not None]
+                changed = [x for x in row if isinstance(x, int)]
+                if changed:
+                    raise InvalidFile(
+                        f"{source}: row {number}: expected numbers that are doubles, got {changed[0]}; use other units or round it"
+                    )
+                if len(row) < len(numbers) or not np.isfinite(row).all():
+                    text = ",".join(cells)[:60]
+                    raise InvalidFile(f"{source}: row {number}: expected finite numbers, got {text!r}")
+                if rows and len(row) != len(rows[0]):
+                    raise InvalidFile(f"{source}: row {number}: expected {len(rows[0])} numbers, got {len(row)}")
+                rows.append(row)
+    except (UnicodeDecodeError, csv.Error):
+        raise InvalidFile(f"{source}: expected CSV text, but it is not text") from None
+    if not rows:
+        raise InvalidFile(f"{source}: expected at least one row of numbers, found none")
+    return {"arms": np.array(rows)}
+
+
+def _number(cell: str) -> float | int | None:
+    try:
+        return _exactly(cell)
+    except ValueError:
+        return None
+
+
+def _exactly(text: str) -> float | int:
+    """A number; whole ones that are no doubles stay as they are, so that they are refused with their place."""
+    number = float(text)
+    if abs(number) >= 2.0**53 and _WHOLE.fullmatch(text.strip()):
+        whole = int(text)
+        return whole if whole != number else number
+    return number
+
+
+def _read_parquet(source: Path) -> dict[str, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise MethodUnavailable(f"{source}: reading Parquet needs pyarrow: pip install 'allocopt[files]'") from None
+    try:
+        table = parquet.read_table(source)
+    except pyarrow.ArrowException:
+        raise InvalidFile(f"{source}: expected a Parquet file, but it is damaged or something else") from None
+    columns = []
+    for name in table.column_names:
+        column = table.column(name)
+        if column.null_count or not (pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)):
+            raise InvalidFile(f"{source}: column {name!r}: expected numbers without gaps, got {column.type}")
+        numbers = column.to_numpy()
+        changed = first_changed(numbers, numbers.astype(np.float64))  # columns of several types are rounded to one
+        if changed is not None:
+            raise InvalidFile(
+                f"{source}: column {name!r}: expected numbers that are doubles, but row {changed[0]} is {numbers[changed]}; "
+                "use other units or round it"
+            )
+        columns.append(numbers)
+    if not columns:
+        raise InvalidFile(f"{source}: expected one column per coordinate, found none")
+    return {"arms": np.column_stack(columns)}

@@ -1,0 +1,15 @@
+"""Figures for a paper's column: geometry, allocation, curves with certified bands, heat maps, regret.
+
+Every function returns a matplotlib ``Figure`` that belongs to the caller; `save` writes it as .png, .pdf or .svg. docs/plots.md
+shows them. matplotlib is loaded when the first figure is drawn.
+"""
+
+from __future__ import annotations
+
+from allocopt.insight.plots.allocation import allocation
+from allocopt.insight.plots.curves import family_curve, regret_curves
+from allocopt.insight.plots.files import save
+from allocopt.insight.plots.geometry import geometry
+from allocopt.insight.plots.heat_map import heat_map
+
+__all__ = ["allocation", "family_curve", "geometry", "heat_map", "regret_curves", "save"]

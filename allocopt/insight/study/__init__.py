@@ -1,0 +1,1 @@
+"""Quantities over families of instances, saved as they come."""

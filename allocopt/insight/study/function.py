@@ -1,0 +1,166 @@
+"""A user's function as a source of instances: found, checked against the design, and recognised when its code changes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.errors import InvalidOption
+from allocopt.insight.study.design import Design, Point
+from allocopt.insight.study.source import Source, reason_of
+from allocopt.model.bandit import LinearBandit
+
+__all__ = ["UserFunction", "check_signature", "named_function", "passed_function"]
+
+
+@dataclass(frozen=True)
+class UserFunction(Source):
+    """A function of the parameters that returns an instance. It is the user's code, and runs as such."""
+
+    label: str
+    """As the user named it."""
+    digest: str
+    """Of its code, so that a study is not continued with another function."""
+    text: str | None = None
+    """The source of its file: workers on other machines need not have the file."""
+    function: Callable[..., Any] | None = field(default=None, compare=False)
+    """The function itself, where it was passed as one."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"function": self.label, "code": self.digest}
+
+    def make(self, entry: Point) -> Any:
+        return self.loaded()(**entry)
+
+    def loaded(self) -> Callable[..., Any]:
+        """The function; imported or compiled once per process."""
+        return self.function if self.function is not None else _load_function(self.label, self.text)
+
+    def check(self, design: Design) -> None:
+        check_signature(f"function {self.label}", self.loaded(), design)
+
+
+@functools.cache
+def _load_function(label: str, text: str | None) -> Callable[..., Any]:
+    """From "module:function", or from the text of "file.py:function"."""
+    place, _, name = label.rpartition(":")
+    try:
+        if text is None:
+            module = importlib.import_module(place)
+        else:
+            # a name of its own, known to sys.modules because dataclasses and pickles look there
+            module = types.ModuleType(f"_allocopt_study_{hashlib.sha256(text.encode()).hexdigest()[:16]}")
+            module.__file__ = place
+            sys.modules[module.__name__] = module
+            exec(compile(text, place, "exec"), module.__dict__)
+    except ModuleNotFoundError as error:
+        hint = "" if text is not None else " (a file is given as path/to/file.py:function)"
+        raise InvalidOption(f"family.function: {label}: {error}{hint}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # even SystemExit: it is the user's code
+        raise InvalidOption(f"family.function: {label}: importing it raises {reason_of(error)}") from None
+    function: Any = module
+    for part in name.split("."):
+        function = getattr(function, part, None)
+    if not callable(function):
+        kind = "there is no such name in it" if function is None else f"{name} is a {type(function).__name__}"
+        raise InvalidOption(f"family.function: {label}: expected a function, but {kind}")
+    return function  # type: ignore[no-any-return]
+
+
+def passed_function(function: Callable[..., Any]) -> UserFunction:
+    """A function that was passed as one."""
+    return UserFunction(_callable_label(function), code_digest(function), function=function)
+
+
+def named_function(label: str, folder: Path) -> UserFunction:
+    """From "module:function" or "path/to/file.py:function"."""
+    place, colon, name = label.rpartition(":")
+    if not colon or not place or not all(part.isidentifier() for part in name.split(".")):
+        raise InvalidOption(f'family.function: expected "module:function" or "path/to/file.py:function", got {label!r}')
+    if place.endswith(".py"):
+        try:
+            text = (folder / place).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InvalidOption(
+                f"family.function: {folder / place}: cannot be read: {error.strerror or error}"
+            ) from None
+        except UnicodeDecodeError:
+            raise InvalidOption(
+                f"family.function: {folder / place}: expected Python source, but it is not text"
+            ) from None
+        return UserFunction(label, hashlib.sha256(text.encode()).hexdigest(), text)
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise InvalidOption(f'family.function: expected "module:function" or "path/to/file.py:function", got {label!r}')
+    return UserFunction(label, code_digest(_load_function(label, None)))
+
+
+def _callable_label(function: Any) -> str:
+    inner = function.func if isinstance(function, functools.partial) else function
+    return f"{getattr(inner, '__module__', '?')}:{getattr(inner, '__qualname__', type(inner).__qualname__)}"
+
+
+def code_digest(function: Any) -> str:
+    """A digest of a function's file (or code), defaults and closure; another one whenever in doubt."""
+    if isinstance(function, functools.partial):
+        seen = [code_digest(function.func), _content(function.args), _content(sorted(function.keywords.items()))]
+    else:
+        try:
+            code = inspect.getsource(inspect.getmodule(function) or function)
+        except (OSError, TypeError):
+            raw = getattr(function, "__code__", None)
+            code = repr(function) if raw is None else f"{raw.co_code!r} {raw.co_consts!r} {raw.co_names!r}"
+        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        owner = getattr(function, "__self__", None)
+        defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
+        seen = [code, repr(getattr(function, "__qualname__", function)), _content(defaults), _content(cells),
+                repr(owner) if not isinstance(owner, types.ModuleType | None.__class__) else ""]  # fmt: skip
+    return hashlib.sha256("\0".join(seen).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _content(value: Any) -> str:
+    """A text that differs wherever the values do: the repr of a large array leaves out most of it."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {value.dtype} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, LinearBandit):
+        return f"bandit {_content(value.arms_in_memory)} {_content(value.theta)} {value.noise_variance!r}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_content(k)}: {_content(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}({', '.join(_content(v) for v in value)})"
+    return repr(value)
+
+
+def check_signature(what: str, function: Callable[..., Any], design: Design) -> None:
+    """Every parameter of the design must be one of the function's, and none that it needs may be missing."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return  # built in; a call with wrong parameters is then a failed row
+    named = {p.name: p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    known = f"it has: {', '.join(named) or 'none'}"
+    for name in design.names:
+        if name not in named and not open_ended:
+            if name == "seed" and design.repeats is not None:
+                raise InvalidOption(
+                    f"repeats: {what} takes no parameter seed, so every repeat would be the same ({known})"
+                )
+            place = next(k for k in ("fixed", "grid", "random") if name in getattr(design, k))
+            raise InvalidOption(f"{place}.{name}: {what} has no such parameter ({known})")
+    missing = [p.name for p in named.values() if p.default is p.empty and p.name not in design.names]
+    if missing:
+        raise InvalidOption(
+            f"{missing[0]}: {what} needs this parameter: give it in [fixed], [grid] or [random] ({known})"
+        )

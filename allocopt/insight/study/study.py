@@ -1,0 +1,238 @@
+"""study(): a declared sweep over a family of instances → one tidy, certified Parquet table; stopped and resumed at will."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from allocopt.base.atomic_files import file_path
+from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import whole_number
+from allocopt.insight.study.spec import StudySpec
+from allocopt.insight.study.store import StudyFolder, needs_pyarrow
+from allocopt.insight.study.workers import Blocks, Done, environment, on_dask, on_this_machine
+from allocopt.model.solution import Status
+
+__all__ = ["StudyProgress", "StudyResult", "StudySpec", "study"]
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """What a callback is told."""
+
+    done: int
+    """Instances that are finished and kept, those of earlier starts included."""
+    total: int
+    failed: int
+    """Rows of this start that are FAILED."""
+    seconds: float
+    """Since this start."""
+    seconds_left: float | None
+    """At the pace of this start; None until two blocks are finished."""
+
+
+StudyCallback = Callable[[StudyProgress], object]
+"""Called after every finished block; what it raises stops the study, which can be resumed."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """A finished study."""
+
+    spec: StudySpec
+    path: Path
+    """The table: a Parquet file."""
+    table: Any = field(repr=False)
+    """The table: a ``pyarrow.Table`` with one row per instance and quantity."""
+    computed: int
+    """Instances that this start computed; the others were there already."""
+    seconds: float
+    damaged: tuple[str, ...] = ()
+    """Part files that could not be read, whose instances were computed again."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows have which status."""
+        counted = {row["values"]: row["counts"] for row in self.table["status"].value_counts().to_pylist()}
+        return {name: counted[name] for name in sorted(counted)}
+
+    @property
+    def certified(self) -> int:
+        """Rows whose bounds are within the tolerance, without any assumption."""
+        return self.counts.get(Status.CERTIFIED.name, 0)
+
+    @property
+    def conditional(self) -> int:
+        """Rows whose bounds are within the tolerance under what the column ``assumptions`` says."""
+        return self.counts.get(Status.CONDITIONAL.name, 0)
+
+    @property
+    def inaccurate(self) -> int:
+        """Rows whose bounds hold, but are wider than the tolerance."""
+        return self.counts.get(Status.INACCURATE.name, 0)
+
+    @property
+    def failed(self) -> int:
+        """Rows without a value; their reason says why."""
+        return self.counts.get(Status.FAILED.name, 0)
+
+    def rows(self, quantity: str) -> Any:
+        """The rows of one quantity, a ``pyarrow.Table`` with one row per instance."""
+        import pyarrow.compute
+
+        if quantity not in self.spec.quantities:
+            raise InvalidOption(f"quantity: expected one of {', '.join(self.spec.quantities)}, got {quantity!r}")
+        return self.table.filter(pyarrow.compute.equal(self.table["quantity"], quantity))
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Per quantity: rows, how many of them are what, and the smallest, median and largest value."""
+        import numpy as np
+
+        lines = []
+        for quantity in self.spec.quantities:
+            rows = self.rows(quantity)
+            status = rows["status"].to_pylist()
+            values = np.sort(rows["value"].drop_null().to_numpy())
+            spread = [values[0], np.median(values), values[-1]] if len(values) else [None] * 3
+            lines.append({
+                "quantity": quantity, "rows": len(status), "certified": status.count(Status.CERTIFIED.name),
+                "conditional": status.count(Status.CONDITIONAL.name),
+                "inaccurate": status.count(Status.INACCURATE.name), "failed": status.count(Status.FAILED.name),
+                **{name: None if x is None else float(x) for name, x in zip(("min", "median", "max"), spread, strict=True)},
+            })  # fmt: skip
+        return lines
+
+    def reasons(self) -> dict[str, int]:
+        """Why rows are inaccurate or failed, and how many for each reason; the most frequent first."""
+        return self._texts("reason")
+
+    def assumptions(self) -> dict[str, int]:
+        """What rows assume, and how many assume it; the most frequent first."""
+        return self._texts("assumptions")
+
+    def _texts(self, column: str) -> dict[str, int]:
+        counted = {row["values"]: row["counts"] for row in self.table[column].value_counts().to_pylist()}
+        counted.pop(None, None)
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={n}" for name, n in self.counts.items())
+        return f"StudyResult({self.spec.name!r}, instances={self.spec.n_instances}, {counts}, path={str(self.path)!r})"
+
+
+def study(
+    spec: StudySpec | Mapping[str, Any] | str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    callback: StudyCallback | None = None,
+) -> StudyResult:
+    """Compute the quantities of every instance of a family, with certified bounds, as one Parquet table.
+
+    Parameters
+    ----------
+    spec : StudySpec, mapping or path of a TOML file
+        The family, the design of its parameters and the quantities; docs/study.md has all keys.
+    folder : path
+        Where the study is kept: made if it does not exist, resumed if it holds this very study, refused if anything else.
+        Whenever the process is killed, the next call goes on; what is finished is not computed again.
+    workers : int, optional
+        Processes; as many as there are cores by default. The table does not depend on it.
+    dask : str, optional
+        The address of a Dask scheduler to use instead.
+    callback : callable, optional
+        Called with a `StudyProgress` after every finished block.
+
+    Returns
+    -------
+    StudyResult
+        Instances that cannot be made or solved are rows with status FAILED, null values and their reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> spec = {"family": {"name": "counter-example"}, "grid": {"epsilon": [0.2, 0.01]}, "quantities": ["c", "ratio"]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = study(spec, folder)
+    >>> result.counts
+    {'CERTIFIED': 4}
+    >>> [round(x, 6) for x in result.rows("ratio")["value"].to_pylist()]
+    [1.5, 25.25]
+    """
+    if isinstance(spec, str | PathLike):
+        spec = StudySpec.from_toml(spec)
+    elif not isinstance(spec, StudySpec):
+        spec = StudySpec.from_dict(spec)
+    if workers is not None:
+        workers = whole_number("workers", workers, least=1)
+        if dask is not None:
+            raise InvalidOption("workers: a Dask cluster brings its own workers; give workers or dask, not both")
+    if dask is not None and not isinstance(dask, str):
+        raise InvalidOption(f"dask: expected an address such as 'tcp://host:8786', got a {type(dask).__name__}")
+    if callback is not None and not callable(callback):
+        raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    if not isinstance(folder, str | PathLike):
+        raise InvalidOption(f"folder: expected a path, got a {type(folder).__name__}")
+    needs_pyarrow()
+    started = time.perf_counter()
+    identity = {**spec.canonical(), "with": environment()}
+    with StudyFolder.open(
+        file_path(folder, "folder"), identity, spec.parameters, len(spec.quantities), spec.n_instances
+    ) as store:
+        missing = list(store.missing())
+        before = spec.n_instances - sum(len(part) for part in missing)
+        blocks = Blocks(spec, missing)
+        computed = failed = 0
+        pace: tuple[float, int] | None = None  # counted from the first finished block, as that one loads and compiles
+        with _finished_blocks(blocks, bool(missing), workers or _cores(), dask) as finished:
+            for done in finished:
+                blocks.learn(done)
+                store.add(done.first, _columns(spec, done))
+                computed += len(done.points)
+                failed += sum(answer.status == Status.FAILED.name for row in done.answers for answer in row)
+                now = time.perf_counter()
+                pace = pace or (now, computed)
+                if callback is not None:
+                    todo = spec.n_instances - before - computed
+                    left = (now - pace[0]) / (computed - pace[1]) * todo if computed > pace[1] else None
+                    callback(StudyProgress(before + computed, spec.n_instances, failed, now - started, left))
+        table = store.assemble()
+        seconds = time.perf_counter() - started
+        return StudyResult(spec, store.table_path, table, computed, seconds, tuple(store.damaged))
+
+
+@contextlib.contextmanager
+def _finished_blocks(blocks: Blocks, any_left: bool, workers: int, dask: str | None) -> Iterator[Iterator[Done]]:
+    """The blocks as they get finished; whoever computes them is stopped at the end, whatever ends it."""
+    if not any_left:
+        yield iter(())
+        return
+    with contextlib.closing(on_this_machine(blocks, workers) if dask is None else on_dask(blocks, dask)) as finished:
+        yield finished
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _columns(spec: StudySpec, done: Done) -> dict[str, list[Any]]:
+    """A block's answers as columns of the table: instance by instance, quantities in the order of the spec."""
+    each = len(spec.quantities)
+    count = len(done.points)
+    columns: dict[str, list[Any]] = {
+        "instance": [i for i in range(done.first, done.first + count) for _ in range(each)]
+    }
+    for name in spec.parameters:
+        columns[name] = [point[name] for point in done.points for _ in range(each)]
+    columns["quantity"] = list(spec.quantities) * count
+    for name in ("value", "lower", "upper", "status", "reason", "assumptions"):
+        columns[name] = [getattr(answer, name) for row in done.answers for answer in row]
+    return columns

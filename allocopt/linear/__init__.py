@@ -1,0 +1,1 @@
+"""Arrays alone: spans and quotients, gaps, norms, and what rounding does to them."""

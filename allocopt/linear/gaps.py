@@ -1,0 +1,104 @@
+"""Gaps from arms and θ, every one proven to a few units in the last place, zeros proven to be zeros.
+
+``max(means) − means`` loses all digits of a small gap. Gaps are differences of doubles where the bound on their rounding
+error says that this is enough, else sums in double-double arithmetic, else rationals: a gap of 1e-30 is as accurate as one
+of 1, and one that is 0 belongs to an arm that is exactly as good as the best.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from allocopt.base import double_double as precise
+from allocopt.base.validation import Array
+from allocopt.linear.floating import GAP_ERROR, PAIR_ERROR, TINY, UNIT
+
+__all__ = ["best_of", "exact_gap", "magnitudes", "plain_doubt", "refined_gaps", "tie_share"]
+
+
+def magnitudes(rows: Array, theta: Array) -> Array:
+    """Σ_c |x_c θ_c| of every row."""
+    result: Array = np.abs(rows) @ np.abs(theta)
+    return result
+
+
+def plain_doubt(rows: Array, theta: Array) -> Array:
+    """What rounding can do to a mean that is computed in doubles, in any order of summation."""
+    result: Array = (2 * (len(theta) + 4) * UNIT) * magnitudes(rows, theta) + TINY
+    return result
+
+
+def best_of(rows: Array, theta: Array, means: Array) -> int:
+    """The row of the largest mean, in exact arithmetic (the first of them where they tie)."""
+    doubt = plain_doubt(rows, theta)
+    contenders = np.flatnonzero(means + doubt >= float((means - doubt).max()))
+    if len(contenders) == 1:
+        return int(contenders[0])
+    high, low = precise.dot(rows[contenders], theta)
+    error = (len(theta) + 2) * PAIR_ERROR * magnitudes(rows[contenders], theta) + TINY
+    top = int(np.lexsort((low, high))[-1])
+    behind = precise.difference((np.full_like(high, high[top]), np.full_like(low, low[top])), (high, low))
+    contenders = contenders[behind <= 2.0 * (error + error[top])]
+    different, first = np.unique(rows[contenders], axis=0, return_index=True)
+    if len(different) == 1:
+        return int(contenders[0])
+    exact = [_exact_mean(row, theta) for row in different]
+    best = max(exact)
+    return int(min(contenders[first[i]] for i in range(len(exact)) if exact[i] == best))
+
+
+def refined_gaps(rows: Array, theta: Array, best_row: Array, gaps: Array, doubt: Array) -> Array:
+    """Gaps to the mean of ``best_row``, given those in plain arithmetic with ``doubt``, to `GAP_ERROR` each."""
+    vague = np.flatnonzero(~(doubt <= 0.5 * GAP_ERROR * np.abs(gaps)))
+    if len(vague):
+        some = rows[vague]
+        best = precise.dot(best_row[None], theta)
+        ones = np.ones(len(vague))
+        careful = precise.difference((best[0] * ones, best[1] * ones), precise.dot(some, theta))
+        error = (len(theta) + 4) * PAIR_ERROR * (magnitudes(some, theta) + magnitudes(best_row[None], theta)) + TINY
+        still = np.flatnonzero(~(error <= 0.25 * GAP_ERROR * careful))
+        for i in still.tolist():
+            same = np.array_equal(some[i], best_row)
+            careful[i] = 0.0 if same else _nearest(exact_gap(some[i], theta, best_row))
+        gaps[vague] = careful
+    return gaps
+
+
+def exact_gap(row: Array, theta: Array, best_row: Array) -> Any:
+    """The gap of one row as a rational."""
+    return _exact_mean(best_row, theta) - _exact_mean(row, theta)
+
+
+def tie_share(row: Array, theta: Array, best_row: Array) -> Fraction:
+    """The gap of one row relative to Σ|x_c θ_c| + Σ|x*_c θ_c|, exactly."""
+    from flint import fmpq
+
+    gap = exact_gap(row, theta, best_row)
+    if gap == 0:
+        return Fraction(0)
+    terms = sum((abs(x * t) for r in (row, best_row) for x, t in _pairs(r, theta)), fmpq(0))
+    share = gap / terms
+    return Fraction(int(share.p), int(share.q))
+
+
+def _pairs(row: Array, theta: Array) -> list[tuple[Any, Any]]:
+    from flint import fmpq
+
+    return [
+        (fmpq(*x.as_integer_ratio()), fmpq(*t.as_integer_ratio()))
+        for x, t in zip(row.tolist(), theta.tolist(), strict=True)
+        if x != 0.0 and t != 0.0
+    ]
+
+
+def _exact_mean(row: Array, theta: Array) -> Any:
+    from flint import fmpq
+
+    return sum((x * t for x, t in _pairs(row, theta)), fmpq(0))
+
+
+def _nearest(number: Any) -> float:
+    return max(int(number.p) / int(number.q), 0.0)

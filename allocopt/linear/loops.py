@@ -1,0 +1,320 @@
+"""`dense` once more, as loops for numba: loading this module lets compiled code call those functions.
+
+Plain textbook loops, each held against its numpy twin by the tests. Only Cholesky's factorisation is less patient than its
+twin: compiled code gives up on what has lost twelve digits, and its caller takes the ordinary path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from allocopt.linear import dense
+from allocopt.linear.dense import DIAGONAL_SHIFT
+
+__all__ = ["ENTRY", "in_loops", "inside"]
+
+ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+"""numba's options for functions that Python calls."""
+_INSIDE = {**ENTRY, "no_cpython_wrapper": True}  # a quarter less to compile
+
+_LEAST_PIVOT = 1e-12  # of M, scaled to a diagonal of ones: below it M has lost twelve digits
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def inside(function: _Function) -> _Function:
+    """Compile a function that only compiled ones call."""
+    return cast(_Function, njit(**_INSIDE)(function))
+
+
+def in_loops(function: Callable[..., Any], **others: Callable[..., Any]) -> Callable[..., Any]:
+    """A function written in the words of `dense`, to be compiled: the same code, with the words of this module.
+
+    ``others`` are compiled functions that take the place of more names in it.
+    """
+    words = {name: globals()[name] for name in dense.__all__ if name in globals()}
+    twin = FunctionType(function.__code__, {**function.__globals__, **words, **others}, function.__name__)
+    twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
+    return twin
+
+
+@inside
+def lanes(n: Any) -> Any:
+    return range(n)
+
+
+@inside
+def larger(x: Any, y: Any) -> Any:
+    return x if x > y else y
+
+
+@inside
+def smaller(x: Any, y: Any) -> Any:
+    return x if x < y else y
+
+
+@inside
+def choose(condition: Any, x: Any, y: Any) -> Any:
+    return x if condition else y
+
+
+@inside
+def total(x: Any) -> Any:
+    result = 0.0
+    for i in range(len(x)):
+        result += x[i]
+    return result
+
+
+@inside
+def dot(x: Any, y: Any) -> Any:
+    result = 0.0
+    for i in range(len(x)):
+        result += x[i] * y[i]
+    return result
+
+
+@inside
+def magnitude(x: Any, weights: Any) -> Any:
+    result = 0.0
+    for i in range(len(x)):
+        result += abs(x[i]) * weights[i]
+    return result
+
+
+@inside
+def largest(x: Any) -> Any:
+    result = x[0]
+    for i in range(len(x)):
+        if x[i] > result or x[i] != x[i]:  # what is not a number stays
+            result = x[i]
+    return result
+
+
+@inside
+def smallest(x: Any) -> Any:
+    result = x[0]
+    for i in range(len(x)):
+        if x[i] < result or x[i] != x[i]:
+            result = x[i]
+    return result
+
+
+@inside
+def geometric_mean(x: Any) -> Any:
+    result = 0.0
+    for i in range(len(x)):
+        result += math.log(x[i])
+    return math.exp(result / len(x))
+
+
+@inside
+def fastest(change: Any, value: Any) -> Any:
+    result = 0.0
+    for i in range(len(value)):
+        rate = -change[i] / value[i]
+        if rate > result or rate != rate:
+            result = rate
+    return result
+
+
+@inside
+def cross(left: Any, right: Any) -> Any:
+    r, height, width = left.shape[0], left.shape[1], right.shape[1]
+    result = np.zeros((height, width))
+    for c in range(0, r, 4):  # four rows at a time, so that an entry is loaded and stored less often
+        d, e, f = min(c + 1, r - 1), min(c + 2, r - 1), min(c + 3, r - 1)
+        for i in range(height):
+            w = left[c, i]
+            x = left[d, i] if c + 1 < r else 0.0
+            y = left[e, i] if c + 2 < r else 0.0
+            z = left[f, i] if c + 3 < r else 0.0
+            for n in range(width):
+                result[i, n] += (w * right[c, n] + x * right[d, n]) + (y * right[e, n] + z * right[f, n])
+    return result
+
+
+@inside
+def weighted(columns: Any, weights: Any) -> Any:
+    r, k = columns.shape
+    result = np.empty((r, r))
+    for c in range(r):
+        for e in range(c + 1):
+            entry = 0.0
+            for i in range(k):
+                entry += weights[i] * columns[c, i] * columns[e, i]
+            result[c, e] = entry
+            result[e, c] = entry
+    return result
+
+
+@inside
+def gram(rows: Any, weights: Any) -> Any:
+    scaled = np.empty(rows.shape)
+    for j in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            scaled[j, i] = weights[j] * rows[j, i]
+    return cross(scaled, rows)
+
+
+@inside
+def times(matrix: Any, x: Any) -> Any:
+    result = np.empty(matrix.shape[0])
+    for i in range(len(result)):
+        entry = 0.0
+        for n in range(len(x)):
+            entry += matrix[i, n] * x[n]
+        result[i] = entry
+    return result
+
+
+@inside
+def back(matrix: Any, x: Any) -> Any:
+    result = np.empty(matrix.shape[1])
+    for n in range(len(result)):
+        result[n] = 0.0
+    for i in range(len(x)):
+        for n in range(len(result)):
+            result[n] += x[i] * matrix[i, n]
+    return result
+
+
+@inside
+def scaled_columns(matrix: Any, scale: Any) -> Any:
+    result = np.empty(matrix.shape)
+    for i in range(matrix.shape[0]):
+        for n in range(matrix.shape[1]):
+            result[i, n] = matrix[i, n] * scale[n]
+    return result
+
+
+@inside
+def squared_ratios(matrix: Any, by: Any) -> Any:
+    for i in range(matrix.shape[0]):
+        inverse = 1.0 / by[i]
+        for n in range(matrix.shape[1]):
+            ratio = matrix[i, n] * inverse
+            matrix[i, n] = ratio * ratio
+    return matrix
+
+
+@inside
+def squared_lengths(columns: Any) -> Any:
+    result = np.empty(columns.shape[1])
+    for i in range(len(result)):
+        result[i] = 0.0
+    for c in range(columns.shape[0]):
+        for i in range(len(result)):
+            result[i] += columns[c, i] * columns[c, i]
+    return result
+
+
+@inside
+def add_products(matrix: Any, factor: Any, left: Any, right: Any) -> Any:
+    for i in range(matrix.shape[0]):
+        for n in range(matrix.shape[1]):
+            matrix[i, n] += factor * left[i, n] * right[i, n]
+
+
+@inside
+def add_diagonal(matrix: Any, diagonal: Any) -> Any:
+    for i in range(len(diagonal)):
+        matrix[i, i] += diagonal[i]
+
+
+@inside
+def _cholesky(matrix: Any, shift: Any) -> Any:
+    """Upper triangular R with RᵀR = A, its diagonal inverted, and before it the least pivot.
+
+    A is first scaled to a diagonal of 1 + shift, and the pivots are those of the scaled matrix; 0 where it is not definite.
+    """
+    k = len(matrix)
+    work, scale = np.empty((k, k)), np.empty(k)
+    for i in range(k):
+        scale[i] = math.sqrt(matrix[i, i])
+    for i in range(k):
+        for n in range(k):
+            work[i, n] = matrix[i, n] / (scale[i] * scale[n])
+        work[i, i] = 1.0 + shift
+    least = 1.0
+    for c in range(0, k, 2):  # Gauss's elimination by two rows at a time
+        d = min(c + 1, k - 1)
+        first = 1.0 / work[c, c]
+        if d > c:
+            x = work[c, d] * first
+            for n in range(d, k):
+                work[d, n] -= x * work[c, n]
+        second = 1.0 / work[d, d]
+        least = min(least, min(work[c, c], work[d, d]))
+        if not (0.0 < first * scale[c] < np.inf and 0.0 < second * scale[d] < np.inf):
+            return 0.0, work
+        for i in range(d + 1, k):
+            x = work[c, i] * first
+            y = work[d, i] * second
+            for n in range(i, k):
+                work[i, n] -= x * work[c, n] + y * work[d, n]
+    for c in range(k):
+        root = 1.0 / math.sqrt(work[c, c])
+        for n in range(c, k):
+            work[c, n] *= root * scale[n]
+        work[c, c] = 1.0 / work[c, c]
+    return least, work
+
+
+@inside
+def factorised(matrix: Any) -> Any:
+    shift = DIAGONAL_SHIFT
+    least, factor = _cholesky(matrix, shift)
+    while least == 0.0 and shift < 0.005:
+        shift *= 100.0
+        least, factor = _cholesky(matrix, shift)
+    return least > 0.0, factor
+
+
+@inside
+def _substituted(factor: Any, x: Any) -> Any:
+    """Divide x by RᵀR."""
+    k = len(x)
+    for c in range(k):
+        x[c] *= factor[c, c]
+        for n in range(c + 1, k):
+            x[n] -= x[c] * factor[c, n]
+    for c in range(k - 1, -1, -1):
+        rest = x[c]
+        for n in range(c + 1, k):
+            rest -= factor[c, n] * x[n]
+        x[c] = rest * factor[c, c]
+
+
+@inside
+def solved(matrix: Any, factor: Any, right: Any) -> Any:
+    solution = right.copy()
+    _substituted(factor, solution)
+    rest = back(matrix, solution)  # it is symmetric
+    for i in range(len(rest)):
+        rest[i] = right[i] - rest[i]
+    _substituted(factor, rest)
+    for i in range(len(rest)):
+        solution[i] += rest[i]
+    return solution
+
+
+@inside
+def whitener(columns: Any, alpha: Any, base: Any) -> Any:
+    least, factor = _cholesky(weighted(columns, alpha), 0.0)
+    r = len(factor)
+    basis = np.zeros((r, r))
+    for c in range(r - 1, -1, -1):  # the inverse of R, from the last row up
+        basis[c, c] = factor[c, c]
+        for e in range(c + 1, r):
+            x = factor[c, e] * factor[c, c]
+            for n in range(e, r):
+                basis[c, n] -= x * basis[e, n]
+    return least > _LEAST_PIVOT, basis

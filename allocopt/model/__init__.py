@@ -1,0 +1,1 @@
+"""What users describe: arms, bandits, programs, levels, and the solutions they get."""

@@ -1,0 +1,288 @@
+"""LinearBandit: arms, θ and the noise, with the gaps that every program is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from allocopt.base.errors import InvalidInstance
+from allocopt.base.tolerances import TIE
+from allocopt.base.validation import (
+    Array,
+    IntArray,
+    frozen,
+    in_range,
+    index_array,
+    matrix,
+    not_vanishing,
+    positive_number,
+    vector,
+)
+from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_doubt, refined_gaps, tie_share
+from allocopt.model.arms import ArmStore, open_store
+
+if TYPE_CHECKING:
+    from allocopt.certify.pricing import SurveyReport
+    from allocopt.linear.assumptions import Assumption
+
+__all__ = ["LinearBandit"]
+
+_MOST_TIES = 20  # assumptions of ties that are listed one by one
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBandit:
+    r"""A finite-armed linear bandit: playing arm x gives ⟨x, θ⟩ plus Gaussian noise.
+
+    Parameters
+    ----------
+    arms : array_like, shape (k, d)
+        One row per arm. Copied, unless it is a float64 array that is read-only (and no view of one that is not), which is
+        shared. Arrays of two million entries and more (float32 or float64, in memory or memory-mapped) are never copied: do
+        not change them while results are in use; a solve that finds them changed says so. A Dask array stays where it is.
+        float32 values are taken as exact. Whole numbers beyond 2^53 and long doubles that are no doubles are refused;
+        Fractions and Decimals are rounded.
+    theta : array_like, shape (d,)
+        The parameter.
+    noise_variance : float
+        σ² of the reward noise. Multiplies every regret constant.
+    tie_tolerance : float
+        Arms whose mean differs from the best one by at most ``tie_tolerance`` · (Σ|x_i θ_i| + Σ|x*_i θ_i|) are taken as
+        optimal: their gap is set to zero. At most 1. The default only bridges rounding of the inputs; 0 asks for exact ties.
+    optimal_arms : sequence of int, optional
+        Take exactly these arms as optimal instead of applying ``tie_tolerance`` (used when a proof is re-checked).
+    labels : sequence of str, optional
+        A name for each arm; shown with every result.
+
+    Examples
+    --------
+    >>> b = LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
+    >>> b.optimal_arms, b.gaps.round(6)
+    (array([0]), array([0. , 1. , 0.1]))
+    """
+
+    arms: Array
+    theta: Array
+    noise_variance: float = 1.0
+    tie_tolerance: float = TIE
+    optimal_arms: IntArray = field(default=cast(IntArray, None))  # filled in below
+    labels: tuple[str, ...] | None = None
+    store: ArmStore | None = field(init=False, default=None, repr=False)
+    """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
+    seen: SurveyReport = field(init=False, repr=False)
+    best_row: Array = field(init=False, repr=False)
+    """An arm of the largest mean, in exact arithmetic."""
+
+    def __post_init__(self) -> None:
+        store = open_store(self.arms)
+        arms = arm_matrix(self.arms) if store is None else None
+        k, d = (arms if store is None else store).shape  # type: ignore[union-attr]
+        theta = vector("theta", self.theta, InvalidInstance)
+        if len(theta) != d:
+            raise InvalidInstance(f"theta: expected {d} entries (the arms have {d} columns), got {len(theta)}")
+        if arms is not None:
+            in_range("arms", arms, InvalidInstance)
+        in_range("theta", theta, InvalidInstance)
+        put = object.__setattr__
+        put(self, "theta", theta)
+        put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
+        in_range("noise_variance", np.array([self.noise_variance]), InvalidInstance)
+        put(self, "tie_tolerance", positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True))
+        if self.tie_tolerance > 1:  # then any two means tie, however the terms are signed
+            raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {self.tie_tolerance!r}")
+        put(self, "labels", checked_labels(self.labels, k))
+        put(self, "store", store)
+        if arms is not None:
+            put(self, "arms", arms)
+            self._settle(arms, theta)
+        elif store is not None:
+            put(self, "arms", getattr(store, "listed", store))
+            self._settle_store(store, theta)
+
+    def _settle(self, arms: Array, theta: Array) -> None:
+        """Means, gaps and optimal arms of arms in memory."""
+        means = arms @ theta
+        gaps, best = _gaps(arms, theta, means)
+        tied = _tied(arms, theta, gaps, best, self.tie_tolerance)
+        optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
+        gaps[optimal] = 0.0
+        self.__dict__.update(
+            optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps)
+        )
+
+    def _settle_store(self, store: ArmStore, theta: Array) -> None:
+        """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
+        from allocopt.certify.streamed import survey
+
+        seen = survey(store, theta, self.tie_tolerance)
+        if seen.bad is not None:
+            row, column = seen.bad
+            raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
+        in_range("arms", np.array([seen.largest]), InvalidInstance)
+        not_vanishing("arms", seen.smallest, InvalidInstance)
+        rows = store.rows(seen.contenders)
+        gaps, best = _gaps(rows, theta, rows @ theta)
+        optimal = seen.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
+        if self.optimal_arms is not None:
+            optimal = self._given_optimal(seen.contenders[gaps == 0], store.shape[0])
+        self.__dict__.update(optimal_arms=optimal, seen=seen, best_row=frozen(rows[best].copy()))
+
+    @cached_property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The optimal arms that are so only up to the tolerance for ties, with their exact gaps (relative to their terms)."""
+        from allocopt.linear.assumptions import Assumption
+
+        if len(self.optimal_arms) == 1:
+            return ()
+        rows = self.arms[self.optimal_arms] if self.store is None else self.store.rows(self.optimal_arms)
+        different, group = np.unique(rows, axis=0, return_inverse=True)
+        shares = [tie_share(row, self.theta, self.best_row) for row in different]
+        inexact = sorted((i for i, share in enumerate(shares) if share), key=lambda i: -shares[i])
+        found = []
+        for i in inexact[:_MOST_TIES]:
+            gap = exact_gap(different[i], self.theta, self.best_row)
+            arms = self.optimal_arms[group == i] if len(inexact) <= _MOST_TIES else self.optimal_arms
+            text = (
+                f"arm {int(arms[0])} is taken as optimal; its exact gap is {int(gap.p) / int(gap.q):.3g}, "
+                f"{float(shares[i]):.3g} relative to the terms of the two means"
+            )
+            found.append(Assumption("tie", tuple(int(a) for a in arms), shares[i], text))
+        if len(inexact) > _MOST_TIES:
+            text = f"{len(inexact)} arms are taken as optimal with gaps of at most {float(found[0].size):.3g}, relative to their terms"
+            found = [Assumption("tie", found[0].arms, found[0].size, text)]
+        return tuple(found)
+
+    def _given_optimal(self, best: IntArray, n_arms: int) -> IntArray:
+        optimal = index_array("optimal_arms", self.optimal_arms, n_arms, InvalidInstance)
+        if not len(optimal):
+            raise InvalidInstance("optimal_arms: expected at least one arm, got none")
+        missed = np.setdiff1d(best, optimal)
+        if len(missed):
+            raise InvalidInstance(f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed")
+        return optimal
+
+    @cached_property
+    def means(self) -> Array:
+        """⟨x, θ⟩ of every arm."""
+        assert self.store is not None
+        return frozen(np.concatenate(list(self.store.scan(_MeansTask(self.theta)))))
+
+    @cached_property
+    def gaps(self) -> Array:
+        """Δ of every arm; exactly 0 for the optimal ones."""
+        assert self.store is not None
+        task = _GapsTask(self.theta, self.best_row)
+        gaps = np.concatenate(list(self.store.scan(task)))
+        gaps[self.optimal_arms] = 0.0
+        return frozen(gaps)
+
+    @property
+    def n_arms(self) -> int:
+        """k, the number of arms."""
+        return int(self.arms.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """d, the number of columns."""
+        return int(self.arms.shape[1])
+
+    @property
+    def arms_in_memory(self) -> Array:
+        """The arms as one float64 array; `MethodUnavailable` where they are on a cluster."""
+        return self.arms if self.store is None else self.store.array()
+
+    @cached_property
+    def rank(self) -> int:
+        """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
+        from allocopt.certify.streamed import store_rank
+        from allocopt.linear.span import spanning_coordinates
+
+        return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)
+
+    @property
+    def suboptimal_arms(self) -> IntArray:
+        """Indices of the arms with a positive gap."""
+        return np.flatnonzero(self.gaps > 0)
+
+    @property
+    def gap_min(self) -> float:
+        """Δ_min, the smallest positive gap (inf if every arm is optimal)."""
+        positive = self.gaps[self.gaps > 0]
+        return float(positive.min()) if len(positive) else float("inf")
+
+    @property
+    def gap_max(self) -> float:
+        """Δ_max."""
+        return float(self.gaps.max())
+
+    def __repr__(self) -> str:
+        if "gaps" not in self.__dict__:  # of a large set: not computed for the sake of a text
+            return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
+        return (
+            f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "
+            f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={self.noise_variance:g})"
+        )
+
+
+def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:
+    """Labels as a tuple of one string per arm, or None."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
+        raise InvalidInstance(f"labels: expected a list of {n_arms} strings, got a {type(labels).__name__}")
+    if len(labels) != n_arms:
+        raise InvalidInstance(f"labels: expected {n_arms} strings, one per arm, got {len(labels)}")
+    return tuple(labels)
+
+
+def arm_matrix(arms: Any) -> Array:
+    """Arms as a validated matrix with at least one row and one column."""
+    result = matrix("arms", arms, InvalidInstance) if not _is_empty(arms) else None
+    if result is None or result.size == 0:
+        raise InvalidInstance("arms: expected at least one arm with at least one coordinate, got none")
+    return result
+
+
+def _is_empty(value: Any) -> bool:
+    try:
+        return len(value) == 0
+    except Exception:  # it has no length, or a user's own class raises something
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class _MeansTask:
+    theta: Array
+
+    def __call__(self, start: int, block: Array) -> Array:
+        """Means of a block."""
+        return block @ self.theta
+
+
+@dataclass(frozen=True, eq=False)
+class _GapsTask:
+    theta: Array
+    best_row: Array
+
+    def __call__(self, start: int, block: Array) -> Array:
+        """Accurate gaps of a block."""
+        best = float(self.best_row @ self.theta)
+        doubt = plain_doubt(block, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
+        return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, doubt)
+
+
+def _gaps(arms: Array, theta: Array, means: Array) -> tuple[Array, int]:
+    """Gaps to the best mean, and the arm that has it."""
+    best = best_of(arms, theta, means)
+    doubt = plain_doubt(arms, theta)
+    return refined_gaps(arms, theta, arms[best], means[best] - means, doubt + doubt[best]), best
+
+
+def _tied(arms: Array, theta: Array, gaps: Array, best: int, tolerance: float) -> IntArray:
+    """The arms that tie for the best mean."""
+    size = magnitudes(arms, theta)
+    return np.flatnonzero(gaps <= tolerance * (size + size[best]))

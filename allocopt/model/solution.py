@@ -1,0 +1,141 @@
+"""Solution: an allocation, what it proves, and the program it was proven for."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from os import PathLike
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from allocopt.base.validation import Array, IntArray
+from allocopt.linear.assumptions import Assumption
+from allocopt.model.assuming import assuming
+from allocopt.model.program import AllocationProgram
+
+if TYPE_CHECKING:
+    from allocopt.certify.enclosure import Enclosure
+
+__all__ = ["Solution", "Status"]
+
+
+class Status(enum.Enum):
+    """What the recomputed bounds say; no solver's own status is ever passed on."""
+
+    CERTIFIED = "certified: proven for the given doubles, with a gap within the tolerance"
+    CONDITIONAL = "conditional: proven, with a gap within the tolerance, under the assumptions that are listed"
+    INACCURATE = "inaccurate: the bounds are proven, but their gap is above the tolerance"
+    FAILED = "failed: no finite bounds could be proven"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A certified answer.
+
+    ``value`` is the cost of ``allocation``, which is feasible; the optimal value lies in [``lower``, ``upper``], as far as
+    floating point can say. ``verify()`` proves an interval.
+    """
+
+    program: AllocationProgram
+    allocation: Array
+    """α, one entry per arm; inf on free arms (cost 0 and no upper bound)."""
+    multipliers: Array
+    """λ of the constraints g_j/ρ_j <= 1, per arm where targets belong to arms and per target otherwise; Σλ = value without bounds."""
+    lower: float
+    upper: float
+    status: Status
+    method: str
+    tol: float
+    binding: IntArray
+    """The arms (targets, where these are not arms) whose constraint is tight."""
+    coordinates: tuple[int, ...] = ()
+    """The coordinates that span the quotient; fewer than d − (free directions) if the arms are rank-deficient."""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    """Counters, seconds, and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What the bounds take for granted; empty where the status is CERTIFIED."""
+
+    def __post_init__(self) -> None:
+        self.allocation.flags.writeable = False
+        self.multipliers.flags.writeable = False
+        object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by its fields (a mapping proxy cannot be)."""
+        values = [dict(self.stats) if f.name == "stats" else getattr(self, f.name) for f in fields(Solution)]
+        return Solution, tuple(values)
+
+    @property
+    def value(self) -> float:
+        """The cost of ``allocation``: the upper bound."""
+        return self.upper
+
+    def noting(self, **more: Any) -> Self:
+        """This solution, which nobody else has yet, with more in its ``stats``."""
+        object.__setattr__(self, "stats", MappingProxyType({**self.stats, **more}))
+        return self
+
+    @property
+    def in_use(self) -> tuple[IntArray, Array, Array]:
+        """The arms with 0 < α < ∞ or λ > 0, and α and λ of these (where every constraint belongs to an arm)."""
+        played = np.where(np.isfinite(self.allocation), self.allocation, 0.0)
+        arms = np.flatnonzero((played > 0) | (self.multipliers > 0))
+        return arms, played[arms], self.multipliers[arms]
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/lower, the relative width that ``tol`` is compared with."""
+        if np.isfinite(self.upper) and self.lower > 0:
+            return (self.upper - self.lower) / self.lower
+        return 0.0 if self.upper == self.lower else float("inf")
+
+    @cached_property
+    def support(self) -> IntArray:
+        """Arms that are played finitely often: 0 < α < inf."""
+        return np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
+
+    @cached_property
+    def optimal_arms(self) -> IntArray:
+        """Arms that cost nothing (α = inf): for bandit programs, those that were taken as optimal."""
+        return np.flatnonzero(np.isinf(self.allocation))
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the arms, where the bandit has them."""
+        bandit = self.program.origin.bandit
+        return None if bandit is None else bandit.labels
+
+    def verify(self, precision: int | None = None, *, exact: bool = False) -> Enclosure:
+        """Prove an interval for the value, in exact rationals and ball arithmetic, from the numbers the user passed.
+
+        Only the allocation and multipliers of this solution are used; no solver and no floating-point bound is trusted.
+        ``precision`` is the number of bits to work with (chosen automatically by default). With ``exact`` the referee
+        (`allocopt.certify.referee`) is asked instead, which rounds nothing until the end: slow beyond some hundred arms.
+        """
+        if exact:
+            from allocopt.certify.proof import exact_enclosure
+
+            return exact_enclosure(self, precision)
+        from allocopt.certify.enclosure import enclose
+
+        return enclose(self, precision)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver."""
+        from allocopt.certify.proof import save_solution
+
+        save_solution(self, path)
+
+    def __repr__(self) -> str:
+        assumed = f" {assuming(self.assumptions)}" if self.assumptions else ""
+        return (
+            f"Solution(value={self.value:.10g}, gap={self.gap:.2g}, status={self.status.name}{assumed}, "
+            f"method={self.method!r}, support={len(self.support)} of {self.program.n_arms} arms)"
+        )

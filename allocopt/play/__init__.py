@@ -1,0 +1,1 @@
+"""From a solved allocation to play: schedules, simulations, audits."""

@@ -1,0 +1,1 @@
+"""Schedules: which arm to play when."""

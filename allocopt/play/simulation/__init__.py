@@ -1,0 +1,1 @@
+"""Policies at play, many runs at a time."""

@@ -1,0 +1,174 @@
+"""Playing the runs of a simulation: in this process, in joblib's, or on a Dask cluster; the results are the same."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, MethodUnavailable
+from allocopt.base.processes import WorkerDied, finished
+from allocopt.base.validation import IntArray
+from allocopt.model.bandit import LinearBandit
+from allocopt.play.simulation.store import Chunk
+from allocopt.policies.base import (
+    Ledger,
+    Phase,
+    Policy,
+    Setting,
+    checked_arm,
+    checked_reward,
+    copy_state,
+    note_pull,
+    play_rounds,
+)
+
+__all__ = ["Environment", "Experiment", "play_chunk", "played"]
+
+Environment = Callable[[int, int, np.random.Generator], float]
+"""Rewards of your own: called with the arm, the round (from 1) and a Generator; returns a finite reward."""
+
+_BLOCK_WORK = 2 * 10**8  # operations in a compiled block: well under a second, after which Ctrl-C is heard
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """All that a chunk of runs needs; it travels to the workers."""
+
+    policy: Any
+    bandit: LinearBandit
+    horizon: int
+    times: IntArray
+    entropy: Any
+    spawn_key: tuple[int, ...]
+    environment: Environment | None
+
+    def streams(self, run: int) -> tuple[np.random.Generator, np.random.Generator]:
+        """The run's noise and the policy's own randomness."""
+        noise, own = (
+            np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(*self.spawn_key, run, which)))
+            for which in (0, 1)
+        )
+        return noise, own
+
+    @property
+    def setting(self) -> Setting:
+        """What the policy is told."""
+        return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the rounds are played by compiled code."""
+        return isinstance(self.policy, Policy) and self.environment is None
+
+    @property
+    def policy_name(self) -> str:
+        """The policy's name, or that of its class."""
+        name = getattr(self.policy, "name", None)
+        return name if isinstance(name, str) else type(self.policy).__name__
+
+
+def played(experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any) -> Iterator[Chunk]:
+    """The chunks of runs (first, last + 1) as they are finished, in any order."""
+    if not todo:
+        return iter(())
+    if client is not None:
+        return _on_cluster(experiment, todo, client)
+    if workers == 1 or len(todo) == 1:
+        return (play_chunk(experiment, first, last) for first, last in todo)
+    return _on_processes(experiment, todo, min(workers, len(todo)))
+
+
+def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Iterator[Chunk]:
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MethodUnavailable("client: needs dask.distributed: pip install 'allocopt[dask]'") from None
+    if not isinstance(client, distributed.Client):
+        raise InvalidOption(f"client: expected a dask.distributed.Client, got a {type(client).__name__}")
+    shared = client.scatter(experiment, broadcast=True)
+    futures = [client.submit(play_chunk, shared, first, last, pure=False) for first, last in todo]
+    try:
+        for future in distributed.as_completed(futures):
+            yield future.result()
+    finally:
+        client.cancel(futures)
+
+
+def _on_processes(experiment: Experiment, todo: list[tuple[int, int]], workers: int) -> Iterator[Chunk]:
+    try:
+        yield from finished(play_chunk, ((experiment, first, last) for first, last in todo), workers)
+    except WorkerDied as died:
+        raise AllocoptError(f"{died} (killed, or out of memory); the chunks that a checkpoint holds are kept") from None
+
+
+def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:
+    """Runs ``first`` to ``last`` − 1, one after the other."""
+    bandit, policy = experiment.bandit, experiment.policy
+    setting = experiment.setting
+    sigma = math.sqrt(bandit.noise_variance)
+    state = policy.initial_state(setting) if experiment.compiled else None
+    regret = np.empty((last - first, len(experiment.times)))
+    pulls = np.empty((last - first, bandit.n_arms), np.int64)
+    phases = []
+    for run in range(first, last):
+        ledger = Ledger.blank(bandit.means, sigma, experiment.times)
+        streams = experiment.streams(run)
+        if experiment.compiled:
+            phases.append(_play_compiled(policy, state, setting, ledger, *streams))
+        else:
+            phases.append(_play_interpreted(experiment, setting, ledger, run, *streams))
+        # whole numbers times gaps: nothing adds up to a drift
+        regret[run - first] = (ledger.pulls_at * bandit.gaps).sum(axis=1)
+        pulls[run - first] = ledger.pulls
+    return Chunk(first, regret, pulls, tuple(phases))
+
+
+def _play_compiled(
+    policy: Any, state: Any, setting: Setting, ledger: Ledger, noise: np.random.Generator, own: np.random.Generator
+) -> tuple[Phase, ...]:
+    fresh = copy_state(state)
+    k, d = setting.arms.shape
+    block = max(1, _BLOCK_WORK // (20 + d * (k + d)))
+    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block):
+        pass
+    phases: tuple[Phase, ...] = policy.phases(fresh, setting.horizon)
+    return phases
+
+
+def _play_interpreted(
+    experiment: Experiment,
+    setting: Setting,
+    ledger: Ledger,
+    run: int,
+    noise: np.random.Generator,
+    own: np.random.Generator,
+) -> tuple[Phase, ...]:
+    """A user's policy or a user's rewards: the same rounds, one Python call after the other."""
+    name, environment = experiment.policy_name, experiment.environment
+    count = getattr(note_pull, "py_func", note_pull)
+    arms = setting.arms.copy()
+    arms.flags.writeable = False  # a user's policy may not move the arms under the others' feet
+    player = experiment.policy.start(arms, setting.horizon, setting.noise_variance, own)
+    for method in ("choose", "update"):
+        if not callable(getattr(player, method, None)):
+            raise InvalidOption(f"policy {name}: expected start() to return a player with {method}(), got {player!r}")
+    for t in range(1, setting.horizon + 1):
+        arm = checked_arm(name, player.choose(), setting.n_arms, t)
+        if environment is None:
+            reward = float(ledger.means[arm] + ledger.sigma * noise.standard_normal())
+        else:
+            try:
+                reward = checked_reward(environment(arm, t, noise), arm, t)
+            except InvalidInstance as error:
+                raise InvalidInstance(f"environment: {error} (run {run})") from None
+        count(ledger, t, arm)
+        player.update(arm, reward)
+    phases = getattr(player, "phases", ())
+    if not isinstance(phases, tuple | list) or not all(isinstance(p, Phase) for p in phases):
+        raise InvalidOption(f"policy {name}: expected the player's phases to be Phase records, got {phases!r}")
+    return tuple(phases)

@@ -1,0 +1,331 @@
+r"""simulate(): many independent runs of a policy on a bandit, with exact pseudo-regret.
+
+Run i has two random streams of its own, (seed, i, 0) for the noise and (seed, i, 1) for the policy. So a result depends on
+neither the number of workers nor the order of the runs, and policies that are given the same seed meet the same noise
+in the same rounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import time
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from allocopt.base.atomic_files import file_path
+from allocopt.base.conversion import NotAnArray, as_array
+from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.validation import IntArray, whole_number
+from allocopt.model.bandit import LinearBandit
+from allocopt.play.schedule.rounding import LONGEST
+from allocopt.play.simulation.result import SimulationResult, load_simulation
+from allocopt.play.simulation.store import Chunk, Store, digest
+
+if TYPE_CHECKING:
+    from allocopt.play.simulation.runs import Environment, Experiment
+
+__all__ = ["SimulationResult", "default_times", "load_simulation", "simulate"]
+
+SimulationCallback = Callable[[int, int, float], object]
+"""Called with (runs done, runs in all, seconds) whenever a chunk of runs is finished; what it raises stops the simulation."""
+
+_TIMES_PER_DECADE = 10
+_MANY_ROUNDS = 10**8  # from here on starting other processes (a second or two) pays
+_CHUNK_ROUNDS = {
+    True: 2 * 10**7,
+    False: 2 * 10**5,
+}  # a chunk takes a few seconds, compiled or not: little is lost by a kill
+_MOST_NUMBERS = 10**9  # in a result (8 GB): beyond, a simulation would end in a lack of memory, perhaps after days
+_LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy and progress is seen
+
+
+def simulate(
+    policy: Any,
+    bandit: LinearBandit,
+    horizon: int,
+    runs: int,
+    *,
+    rng: int | np.random.Generator | np.random.SeedSequence | None = None,
+    times: Any = None,
+    environment: Environment | None = None,
+    workers: int | None = None,
+    client: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
+    callback: SimulationCallback | None = None,
+) -> SimulationResult:
+    r"""Play a policy many times and report its exact pseudo-regret Σ_t Δ_{A_t}.
+
+    Parameters
+    ----------
+    policy : Policy, str or object with ``start``
+        One of `allocopt.policies`, its name as on the command line ("LinUCB:a=2"), or your own (docs/policies.md).
+    bandit : LinearBandit
+        Rewards are ⟨x, θ⟩ plus Gaussian noise of its variance. Several optimal arms are fine: none of them costs anything.
+    horizon : int
+        n, at least 3.
+    runs : int
+        How many independent runs.
+    rng : int, Generator or SeedSequence, optional
+        Where randomness comes from. A Generator is asked for a new stream, so the next call with it differs; None takes
+        fresh entropy, or with a ``checkpoint`` that was begun before, the seed found there. ``result.seed`` has it.
+    times : array_like of int, optional
+        Rounds after which to take the regret; by default ten per factor of ten. The horizon is always added.
+    environment : callable, optional
+        ``environment(arm, t, rng)`` gives the rewards instead; the regret is still that of ``bandit``. Interpreted.
+    workers : int, optional
+        Processes (joblib's loky). By default 1 for less than 10⁸ rounds in all, else one per core.
+    client : dask.distributed.Client, optional
+        Plays the runs on a Dask cluster instead.
+    checkpoint : path, optional
+        A folder that keeps every finished chunk of runs. The same call with the same folder goes on where it was stopped, by
+        Ctrl-C, kill -9 or a power cut; a folder of another experiment is refused.
+    callback : callable, optional
+        Called with (runs done, runs, seconds) after every chunk.
+
+    Returns
+    -------
+    SimulationResult
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> bandit = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
+    >>> r = simulate("LinTS", bandit, horizon=1000, runs=20, rng=0)
+    >>> r.times[-3:], r.regret.shape == (20, len(r.times)), r.pulls.sum(axis=1)[:3]
+    (array([ 631,  794, 1000]), True, array([1000, 1000, 1000]))
+    """
+    from allocopt.play.simulation.runs import Experiment, played  # these load numba
+
+    started = time.perf_counter()
+    _check_bandit(bandit)
+    checked = _checked_policy(policy)
+    horizon = _checked_horizon(horizon)
+    grid = default_times(horizon) if times is None else _checked_times(times, horizon)
+    runs = _checked_runs(runs, len(grid) + bandit.n_arms)
+    if environment is not None and not callable(environment):
+        raise InvalidOption(f"environment: expected a function of (arm, t, rng), got a {type(environment).__name__}")
+    if callback is not None and not callable(callback):
+        raise InvalidOption(f"callback: expected a function of (done, runs, seconds), got a {type(callback).__name__}")
+    if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
+        raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
+    folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
+    entropy, spawn_key = _seed(rng, folder)
+    experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment)
+    notes = _notes(experiment)
+    size = _chunk_size(experiment, runs)
+    store = None
+    if folder is not None:
+        store = Store.open(folder, _identity(experiment, runs), (len(grid), bandit.n_arms))
+    chunks: dict[int, Chunk] = {}
+    todo: list[tuple[int, int]] = []
+    for first in range(0, runs, size):
+        last = min(first + size, runs)
+        old = None if store is None else store.load(first, last - first)
+        if old is None:
+            todo.append((first, last))
+        else:
+            chunks[first] = old
+    done = sum(len(c.regret) for c in chunks.values())
+    for chunk in played(experiment, todo, _checked_workers(workers, client, horizon * (runs - done)), client):
+        if store is not None:
+            store.save(chunk)
+        chunks[chunk.first] = chunk
+        done += len(chunk.regret)
+        if callback is not None:
+            callback(done, runs, time.perf_counter() - started)
+    ordered = [chunks[first] for first in sorted(chunks)]
+    phases = tuple(of_run for chunk in ordered for of_run in chunk.phases)
+    return SimulationResult(
+        experiment.policy_name,
+        _parameters(checked),
+        bandit,
+        horizon,
+        {"entropy": entropy, "spawn_key": list(spawn_key)},
+        grid,
+        np.concatenate([c.regret for c in ordered]),
+        np.concatenate([c.pulls for c in ordered]),
+        phases if any(phases) else (),
+        notes,
+    )
+
+
+def default_times(horizon: int) -> IntArray:
+    """Ten times per factor of ten, from 1 to the horizon.
+
+    Examples
+    --------
+    >>> default_times(20)
+    array([ 1,  2,  3,  4,  5,  6,  8, 10, 13, 16, 20])
+    """
+    steps = int(_TIMES_PER_DECADE * math.log10(horizon)) + 1
+    grid = np.rint(10.0 ** (np.arange(steps) / _TIMES_PER_DECADE)).astype(np.int64)
+    return np.union1d(grid[grid < horizon], [horizon])
+
+
+# What was asked for
+
+
+def _check_bandit(bandit: Any) -> None:
+    if not isinstance(bandit, LinearBandit):
+        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+
+
+def _checked_policy(policy: Any) -> Any:
+    from allocopt.policies.base import Policy
+
+    if isinstance(policy, str):
+        from allocopt.policies.parsing import parse
+
+        return parse(policy)
+    if isinstance(policy, type):
+        raise InvalidOption(f"policy: expected a policy such as {policy.__name__}(), got the class {policy.__name__}")
+    if isinstance(policy, Policy) or callable(getattr(policy, "start", None)):
+        return policy
+    raise InvalidOption(
+        f"policy: expected one of allocopt.policies, its name, or an object with start(), got a {type(policy).__name__}"
+    )
+
+
+def _checked_horizon(horizon: Any) -> int:
+    from allocopt.policies.base import LEAST_HORIZON
+
+    n = whole_number("horizon", horizon, InvalidOption, least=LEAST_HORIZON)
+    if n > LONGEST:
+        raise InvalidOption(f"horizon: expected at most {LONGEST}, got {n}")
+    return n
+
+
+def _checked_runs(runs: Any, numbers: int) -> int:
+    checked = whole_number("runs", runs, InvalidOption, least=1)
+    most = max(1, _MOST_NUMBERS // numbers)
+    if checked > most:
+        raise InvalidOption(
+            f"runs: expected at most {most} ({numbers} numbers are kept of each, for its times and arms), got {checked}"
+        )
+    return checked
+
+
+def _checked_times(times: Any, horizon: int) -> IntArray:
+    try:
+        raw = as_array(times)
+    except NotAnArray:
+        raw = np.empty(0)
+    if raw.ndim != 1 or raw.dtype.kind not in "iuf" or not raw.size or not (raw == np.floor(raw)).all():
+        raise InvalidOption("times: expected a list of whole numbers, got something else")
+    if raw.min() < 1 or raw.max() > horizon:
+        bad = raw.min() if raw.min() < 1 else raw.max()
+        raise InvalidOption(f"times: expected rounds from 1 to the horizon {horizon}, got {bad:g}")
+    return np.union1d(raw.astype(np.int64), [horizon])
+
+
+def _checked_workers(workers: int | None, client: Any, rounds: int) -> int:
+    if client is not None:
+        if workers is not None:
+            raise InvalidOption("workers: expected nothing beside a client (the cluster has its own), got both")
+        return -1
+    if workers is None:
+        return 1 if rounds < _MANY_ROUNDS else _cores()
+    return whole_number("workers", workers, InvalidOption, least=1)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _seed(rng: Any, folder: Path | None) -> tuple[Any, tuple[int, ...]]:
+    """Entropy and spawn key of the simulation's own SeedSequence."""
+    if rng is None:
+        known = None if folder is None else Store.seed_of(folder)
+        if known is not None:
+            return known["entropy"], tuple(known["spawn_key"])
+        sequence = np.random.SeedSequence()
+    elif isinstance(rng, np.random.SeedSequence):
+        sequence = rng
+    elif isinstance(rng, np.random.Generator):
+        source = rng.bit_generator.seed_seq
+        if not isinstance(source, np.random.SeedSequence):
+            raise InvalidOption(
+                "rng: expected a Generator that was made from a SeedSequence (numpy.random.default_rng)"
+            )
+        sequence = source.spawn(1)[0]
+    else:
+        sequence = np.random.SeedSequence(whole_number("rng", rng, InvalidOption, least=0))
+    entropy: Any = sequence.entropy
+    if not isinstance(entropy, int):
+        entropy = [int(x) for x in np.ravel(np.asarray(entropy))]
+    return entropy, tuple(int(x) for x in sequence.spawn_key)
+
+
+def _parameters(policy: Any) -> dict[str, Any]:
+    """Parameters as JSON data; of a user's policy, whatever its attributes are."""
+    own = getattr(policy, "parameters", None)
+    if not isinstance(own, dict):
+        slots = {k: getattr(policy, k) for kind in type(policy).__mro__ for k in _slots(kind) if hasattr(policy, k)}
+        own = {k: v for k, v in {**slots, **getattr(policy, "__dict__", {})}.items() if not k.startswith("_")}
+    return {str(k): _plain(v) for k, v in own.items()}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON data that is the same in the next process, and differs where the parameter does."""
+    if isinstance(value, int | float | str | bool | None.__class__):
+        return value if not isinstance(value, float) or math.isfinite(value) else repr(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:  # repr() rounds, and leaves the middle out
+        return f"array of shape {value.shape}, {value.dtype}, sha256 {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))  # where an object lies in memory says nothing
+
+
+def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:
+    """Everything that determines a result, for the manifest of a checkpoint."""
+    from allocopt.base.version import __version__
+
+    environment = experiment.environment
+    return {
+        "policy": experiment.policy_name,
+        "class": f"{type(experiment.policy).__module__}.{type(experiment.policy).__qualname__}",
+        "parameters": _parameters(experiment.policy),
+        "horizon": experiment.horizon,
+        "runs": runs,
+        "seed": {"entropy": experiment.entropy, "spawn_key": list(experiment.spawn_key)},
+        "bandit": digest(experiment.bandit),
+        "times": experiment.times.tolist(),
+        "environment": None
+        if environment is None
+        else str(getattr(environment, "__qualname__", type(environment).__name__)),
+        "allocopt": __version__,
+    }
+
+
+def _notes(experiment: Experiment) -> tuple[str, ...]:
+    from allocopt.policies.base import COMPILED, Policy
+
+    bandit, found = experiment.bandit, []
+    best = len(bandit.optimal_arms)
+    if best == bandit.n_arms:
+        found.append("every arm is optimal: the regret is zero whatever is played")
+    elif best > 1:
+        found.append(
+            f"{best} arms are optimal: none of them costs anything; the paper's guarantee for its policy assumes a single one"
+        )
+    if isinstance(experiment.policy, Policy):
+        found.extend(experiment.policy.notes(experiment.setting))
+        if not COMPILED:
+            found.append("numba is not installed (extra `fast`): everything was interpreted, hundreds of times slower")
+    return tuple(found)
+
+
+def _chunk_size(experiment: Experiment, runs: int) -> int:
+    """Runs per chunk. It depends on nothing but the experiment, or a checkpoint would not fit the next call."""
+    return max(1, min(_CHUNK_ROUNDS[experiment.compiled] // experiment.horizon, -(-runs // _LEAST_CHUNKS)))

@@ -1,0 +1,1 @@
+"""From a program to a certified solution: one, the same arms again, or thousands."""

@@ -1,0 +1,274 @@
+"""Allocator: the same arms again and again with other gaps, in microseconds, every answer certified as ever."""
+
+from __future__ import annotations
+
+import time
+from functools import cache, cached_property
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.tolerances import DEFAULT_TOL
+from allocopt.base.validation import Array, IntArray, in_range, positive_number, vector
+from allocopt.certify.monitor import Callback
+from allocopt.certify.pricing import SurveyReport
+from allocopt.model.arms import ListedArms, open_store
+from allocopt.model.bandit import arm_matrix
+from allocopt.model.program import AllocationProgram, at_level, horizon_at_level, surveyed
+from allocopt.model.solution import Solution, Status
+from allocopt.solving.quotients import in_units, quotient_rows
+from allocopt.solving.solve import recertify, solve
+
+__all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
+
+MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
+_MANY_ARMS = (
+    1000  # from which arms are priced block by block: their quotient is then part of a pass, not made every time
+)
+_MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
+
+
+@cache
+def compiled_kernel() -> ModuleType | None:
+    """`allocopt.solving.kernel`, loaded when first needed (numba takes half a second); None where numba is not installed."""
+    try:
+        from allocopt.solving import kernel
+    except ImportError:
+        return None
+    kernel.ready()
+    return kernel
+
+
+class CompiledSolution(Solution):
+    """A `Solution` whose program, binding constraints and coordinates are worked out when somebody asks for them."""
+
+    _arms: Array
+    _gaps: Array
+    _level: float
+
+    @classmethod
+    def of(
+        cls,
+        arms: Array,
+        gaps: Array,
+        level: float,
+        tol: float,
+        allocation: Array,
+        multipliers: Array,
+        info: list[float],
+    ) -> CompiledSolution:
+        """From what the kernel returned with the code CERTIFIED."""
+        self = object.__new__(cls)
+        allocation.flags.writeable = False
+        multipliers.flags.writeable = False
+        gaps.flags.writeable = False
+        lower, upper, rounding, steps, warm, seconds = info
+        self.__dict__.update(
+            _arms=arms,
+            _gaps=gaps,
+            _level=level,
+            allocation=allocation,
+            multipliers=multipliers,
+            lower=lower,
+            upper=upper,
+            status=Status.CERTIFIED,
+            assumptions=(),
+            method="interior-point",
+            tol=tol,
+            stats=MappingProxyType(
+                {"iterations": int(steps), "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
+            ),
+        )
+        return self
+
+    @cached_property
+    def program(self) -> AllocationProgram:
+        """The program, with the gaps as they were passed."""
+        return horizon_at_level(self._arms, self._gaps, self._level, None)
+
+    @cached_property
+    def _recertified(self) -> Solution:
+        return recertify(self.program, self.allocation, self.multipliers, self.method, self.tol, {})
+
+    @cached_property
+    def binding(self) -> IntArray:
+        """The arms whose constraint is tight."""
+        return self._recertified.binding
+
+    @cached_property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates that span the quotient."""
+        return self._recertified.coordinates
+
+
+def why_not_compiled(n_arms: int, listed: bool) -> str:
+    """The reason where `compiled_kernel` is not even asked, or not there; ``listed``: whether the arms are an array."""
+    if n_arms > MOST_ARMS:
+        return f"more than {MOST_ARMS} arms"
+    return "numba is not installed" if listed else "arms that are not in memory"
+
+
+def ordinary_solution(
+    arms: Any,
+    gaps: Array,
+    level: float,
+    tol: float,
+    reason: str,
+    seen: SurveyReport | None = None,
+    last: Solution | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad.
+
+    ``seen`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
+    """
+    program = at_level(arms, gaps, level, seen)
+    start = last if last is not None and np.array_equal(last.program.free, program.free) else None
+    return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
+
+
+class Allocator:
+    r"""Solves the regret (horizon) program of fixed arms for one vector of gaps after another.
+
+    Parameters
+    ----------
+    arms : array_like, shape (k, d)
+        One row per arm.
+    level : float
+        The constraints are ||x||²_{H^-1} <= Δ_x²/level: 2σ² for the regret constant (the default is σ² = 1), f_n for the
+        horizon program.
+    tol : float
+        Relative gap (upper − lower)/lower to reach.
+
+    Notes
+    -----
+    Up to 100 arms are solved by compiled code (numba; the first call ever compiles it, later ones load it from disk). What
+    that code cannot certify, and larger sets, go to `allocopt.solve`; ``stats["compiled"]`` says which it was, and
+    ``stats["not_compiled"]`` why. Either begins from the last solution where the same arms are free (``stats["warm"]``).
+    Sets of millions of arms are used where they are: in memory, memory-mapped, on Dask. An allocator may be used by
+    several threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> allocator = Allocator([[1, 0], [0, 1], [0.99, 0.02]])
+    >>> s = allocator.solve([0, 1, 0.01])
+    >>> round(s.value, 6), s.status.name, s.allocation.round(6)
+    (8.0, 'CERTIFIED', array([inf,  8.,  0.]))
+    """
+
+    def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
+        self.level = positive_number("level", level)
+        self.tol = positive_number("tol", tol)
+        in_range("level", np.array([self.level]), InvalidOption)
+        store = open_store(arms)
+        self._listed: Array | None = None
+        if store is None:
+            listed = arm_matrix(arms)
+            horizon_at_level(listed, np.ones(len(listed)), self.level, None)  # refuses what no gaps could mend
+            store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
+            self._listed = listed
+        self._source: Any = listed if store is None else store
+        self._seen = None if store is None else surveyed(store)
+        self.arms: Any = getattr(self._source, "listed", self._source)
+        self.n_arms, self.dim = self._source.shape
+        self._own = np.zeros((0, 0))
+        if self.n_arms <= MOST_ARMS and store is None:
+            self._own = in_units(self.arms[None])[0]
+        self._quotients: dict[bytes, tuple[Array, int]] = {}
+        self._last: tuple[bytes, Array, Array] | None = None
+        self._last_ordinary: Solution | None = None
+
+    def __repr__(self) -> str:
+        return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
+
+    def solve(self, gaps: Any, *, callback: Callback | None = None) -> Solution:
+        r"""The certified solution for these gaps.
+
+        Parameters
+        ----------
+        gaps : array_like, shape (k,)
+            Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+        callback : callable, optional
+            As in `allocopt.solve`: told of certified bounds on the way. Compiled solves are over before there is any news.
+
+        Returns
+        -------
+        Solution
+
+        Examples
+        --------
+        >>> allocator = Allocator([[1, 0], [0, 1]], level=4.0)
+        >>> round(allocator.solve([0, 0.5]).value, 6)
+        8.0
+        """
+        started = time.perf_counter()
+        if callback is not None and not callable(callback):
+            raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+        if type(gaps) is np.ndarray and gaps.dtype == np.float64 and gaps.ndim == 1:
+            delta = gaps.copy()
+        else:
+            delta = np.array(vector("gaps", gaps, InvalidInstance))
+        k = self.n_arms
+        if len(delta) != k:
+            raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
+        kernel = compiled_kernel() if len(self._own) else None
+        if kernel is None:
+            return self._ordinary(delta, why_not_compiled(k, self._seen is None), callback)
+        free = (delta == 0.0).tobytes()
+        rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
+        if rank < 0:
+            return self._ordinary(delta, kernel.REASONS[-rank], callback)
+        last = self._last
+        info = np.empty(kernel.INFO)
+        warm = last is not None and last[0] == free
+        if warm and last is not None:
+            alpha, multipliers = last[1].copy(), last[2].copy()
+        else:
+            alpha, multipliers = np.zeros(k), np.zeros(k)
+        code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, warm, alpha, multipliers, info)
+        if code != kernel.CERTIFIED and warm:  # the last solution may have led astray
+            code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, False, alpha, multipliers, info)
+        if code != kernel.CERTIFIED:
+            return self._ordinary(delta, kernel.REASONS[code], callback)
+        self._last = (free, alpha, multipliers)
+        report = info.tolist()
+        report.append(time.perf_counter() - started)
+        return CompiledSolution.of(self.arms, delta, self.level, self.tol, alpha, multipliers, report)
+
+    def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
+        """The arms modulo the free ones, which does not depend on the other gaps."""
+        rows = np.empty_like(self._own)
+        found = rows, quotient_rows(kernel, self._own, gaps, rows)
+        if len(self._quotients) >= _MOST_QUOTIENTS:
+            self._quotients.clear()
+        self._quotients[free] = found
+        return found
+
+    def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
+        gaps.flags.writeable = False  # it is a copy already
+        # the last solution may lead astray, and arrays are a little more accurate than blocks
+        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [(self._source, self._seen, self._last_ordinary)]
+        if self._last_ordinary is not None:
+            ways.append((self._source, self._seen, None))
+        if self._listed is not None and self._seen is not None:
+            ways.append((self._listed, None, None))
+        best: Solution | None = None
+        failure: SolverFailed | None = None
+        for source, seen, last in ways:
+            try:
+                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+            except SolverFailed as error:
+                failure = error
+                continue
+            if best is None or solution.gap < best.gap:
+                best = solution
+            if solution.status in (Status.CERTIFIED, Status.CONDITIONAL):
+                self._last_ordinary = solution
+                break
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best

@@ -1,0 +1,347 @@
+"""solve_many: thousands of small programs at once, on all cores; a bad row is a failed row, never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocopt.base.conversion import NotAnArray, as_array, as_doubles
+from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.tolerances import DEFAULT_TOL
+from allocopt.base.validation import Array, frozen, in_range, positive_number, whole_number
+from allocopt.linear.assumptions import Assumption
+from allocopt.linear.floating import GAP_ERROR
+from allocopt.model.arms import available_cores, open_store
+from allocopt.model.assuming import assuming
+from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.program import at_level, regret, surveyed
+from allocopt.model.solution import Solution, Status
+from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.solving.ordinary_rows import Rows
+from allocopt.solving.quotients import in_units, quotient_rows
+from allocopt.solving.solve import recertify
+
+__all__ = ["BatchSolution", "solve_many"]
+
+_CHUNK = (
+    64  # rows handed to a thread at a time: some milliseconds of work, so that progress is seen and cores stay busy
+)
+
+BatchCallback = Callable[[int, int], object]
+"""Called with (rows done, rows in all) from the calling thread; what it raises stops the batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution:
+    """The certified answers to a batch, one row each."""
+
+    lower: Array
+    """Lower bounds, shape (n,); nan where the row was no valid instance."""
+    upper: Array
+    """Upper bounds, shape (n,): the cost of ``allocation``."""
+    allocation: Array
+    """α, shape (n, k); inf on free arms, nan where the row was no valid instance."""
+    multipliers: Array
+    """λ, shape (n, k)."""
+    status: NDArray[np.object_]
+    """A `Status` per row."""
+    reasons: Mapping[int, str]
+    """For every row that is not CERTIFIED: why, or what it assumes."""
+    not_compiled: Mapping[int, str]
+    """Rows that `allocopt.solve` had to solve, with the reason."""
+    arms: Array
+    """Shape (k, d) if the rows share their arms, else (n, k, d)."""
+    gaps: Array
+    levels: Array
+    tol: float
+    assumptions: Mapping[int, tuple[Assumption, ...]]
+    """What the rows that are CONDITIONAL take for granted."""
+    bandits: tuple[LinearBandit, ...] = ()
+    """The rows as bandits, where they were given so."""
+
+    @property
+    def value(self) -> Array:
+        """The upper bounds."""
+        return self.upper
+
+    @property
+    def gap(self) -> Array:
+        """(upper − lower)/lower per row; inf where nothing is proven."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gap = np.where(self.lower > 0, (self.upper - self.lower) / self.lower, np.inf)
+        gap[self.upper == self.lower] = 0.0
+        return gap
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """Which rows are CERTIFIED."""
+        return np.array([s is Status.CERTIFIED for s in self.status], dtype=np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def solution(self, row: int) -> Solution:
+        """One row as a `Solution`, e.g. to ``verify()`` or ``save()`` it; its bounds are computed anew."""
+        row = range(len(self))[row]
+        if np.isnan(self.upper[row]):
+            raise InvalidInstance(f"row {row} is no valid instance: {self.reasons[row]}")
+        if self.bandits:
+            program = regret(self.bandits[row])
+        else:
+            arms = self.arms if len(self.arms.shape) == 2 else self.arms[row]
+            program = at_level(arms, self.gaps[row], float(self.levels[row]))
+        allocation, multipliers = self.allocation[row], self.multipliers[row]
+        return recertify(program, allocation, multipliers, "interior-point", self.tol, {"row": row})
+
+    def __repr__(self) -> str:
+        counts = {s.name: sum(t is s for t in self.status) for s in Status}
+        named = ", ".join(f"{name}={count}" for name, count in counts.items() if count)
+        return f"BatchSolution(n={len(self)}, n_arms={self.gaps.shape[1]}{', ' if named else ''}{named})"
+
+
+def solve_many(
+    arms: Any,
+    gaps: Any = None,
+    *,
+    level: float = 2.0,
+    tol: float = DEFAULT_TOL,
+    workers: int | None = None,
+    callback: BatchCallback | None = None,
+) -> BatchSolution:
+    r"""Solve the regret (horizon) programs of many gap vectors, or of many bandits, at once.
+
+    Parameters
+    ----------
+    arms : array_like, shape (k, d) or (n, k, d), or a sequence of LinearBandit
+        Arms that all rows share, or those of each row. Bandits must have equally many arms and coordinates; they bring
+        their own gaps and noise.
+    gaps : array_like, shape (n, k)
+        One vector of gaps in [0, ∞)^k per row; not with bandits.
+    level : float
+        The constraints are ||x||²_{H^-1} <= Δ_x²/level: 2σ² for the regret constant, f_n for the horizon program. Bandits
+        bring their own (2σ²).
+    tol : float
+        Relative gap to reach.
+    workers : int, optional
+        Cores to use; all of them by default. The results do not depend on it.
+    callback : callable, optional
+        Called with (rows done, rows in all) now and then.
+
+    Returns
+    -------
+    BatchSolution
+        A row that cannot be solved has status FAILED and its reason in ``reasons``.
+
+    Examples
+    --------
+    >>> batch = solve_many([[1, 0], [0, 1], [0.99, 0.02]], [[0, 1, 0.01], [0, 1, 0.1], [0, -1, 0]])
+    >>> batch.value.round(6), [s.name for s in batch.status]
+    (array([ 8.,  2., nan]), ['CERTIFIED', 'CERTIFIED', 'FAILED'])
+    >>> batch.reasons[2]
+    'gaps: expected entries >= 0, but entry 1 is -1.0'
+    """
+    tol = positive_number("tol", tol)
+    level = positive_number("level", level)
+    in_range("level", np.array([level]), InvalidOption)
+    threads = available_cores() if workers is None else whole_number("workers", workers, least=1)
+    if callback is not None and not callable(callback):
+        raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    own, shared, delta, levels = _instances(arms, gaps, level)
+    bandits: tuple[LinearBandit, ...] = tuple(arms) if gaps is None else ()
+    n, k = delta.shape
+    lower, upper = np.full(n, np.nan), np.full(n, np.nan)
+    allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))
+    status = np.full(n, Status.FAILED, dtype=object)
+    reasons: dict[int, str] = {}
+    not_compiled: dict[int, str] = {}
+
+    listed = isinstance(own, np.ndarray)
+    kernel = compiled_kernel() if k <= MOST_ARMS and listed else None
+    if kernel is None:
+        not_compiled = dict.fromkeys(range(n), why_not_compiled(k, listed))
+    else:
+        info = np.full((n, kernel.INFO), np.nan)
+        codes = np.zeros(n, dtype=np.int64)
+        doubt = GAP_ERROR if bandits else 0.0
+        sets = in_units(own[None] if shared else own)
+        work = _Work(kernel, sets, delta, doubt, levels, tol, allocation, multipliers, info, codes)
+        _run(work, n, threads, callback)
+        lower[:], upper[:] = info[:, 0], info[:, 1]
+        status[codes == kernel.CERTIFIED] = Status.CERTIFIED
+        not_compiled = {int(i): kernel.REASONS[int(codes[i])] for i in np.flatnonzero(codes != kernel.CERTIFIED)}
+    seen = None if listed else surveyed(own)
+    done = n - len(not_compiled)
+    assumptions = {i: b.assumptions for i, b in enumerate(bandits) if b.assumptions}
+    for i in assumptions:
+        if status[i] is Status.CERTIFIED:
+            status[i] = Status.CONDITIONAL
+    with closing(Rows(own, shared, delta, levels, tol, seen, bandits).solve(not_compiled, threads)) as rows:
+        for row in rows:
+            i = row.index
+            lower[i], upper[i], status[i] = row.lower, row.upper, row.status
+            allocation[i], multipliers[i] = row.allocation, row.multipliers
+            if row.reason is not None:
+                reasons[i] = row.reason
+            if row.assumptions:
+                assumptions[i] = row.assumptions
+            done += 1
+            if callback is not None:
+                callback(done, n)
+    for i, assumed in assumptions.items():
+        if status[i] is Status.CONDITIONAL:
+            reasons[i] = assuming(assumed)
+    for array in (lower, upper, allocation, multipliers, status, delta, levels):
+        array.flags.writeable = False
+    ordered = dict(sorted(reasons.items()))
+    return BatchSolution(
+        lower,
+        upper,
+        allocation,
+        multipliers,
+        status,
+        ordered,
+        not_compiled,
+        getattr(own, "listed", own),
+        delta,
+        levels,
+        tol,
+        dict(sorted(assumptions.items())),
+        bandits,
+    )
+
+
+def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Array]:
+    """Arms as an array (k, d) or a store if they are shared, else as an array (n, k, d); gaps (n, k) and levels (n,)."""
+    if isinstance(arms, Sequence) and len(arms) and all(isinstance(b, LinearBandit) for b in arms):
+        if gaps is not None:
+            raise InvalidInstance("gaps: expected none, as bandits bring their own")
+        for i, bandit in enumerate(arms):
+            if bandit.arms.shape != arms[0].arms.shape:
+                raise InvalidInstance(
+                    f"arms: expected bandits of equal shape, but bandit {i} has {bandit.arms.shape[0]} arms of "
+                    f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
+                )
+        sets = frozen(np.array([b.arms_in_memory for b in arms]))
+        return sets, False, np.array([b.gaps for b in arms]), np.array([2.0 * b.noise_variance for b in arms])
+    if gaps is None:
+        raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
+    delta = _numbers("gaps", gaps, (2,))
+    store = open_store(arms)
+    try:
+        dimensions = 2 if store is not None else as_array(arms).ndim
+    except NotAnArray:  # `arm_matrix` says why
+        dimensions = 2
+    shared = dimensions != 3
+    own: Any
+    shape: tuple[int, ...]
+    if store is not None:
+        own, shape = store, store.shape
+    elif shared:
+        own = arm_matrix(arms)
+        in_range("arms", own, InvalidInstance)
+        shape = own.shape
+    else:
+        own = frozen(_numbers("arms", arms, (3,)))
+        if len(own) != len(delta):
+            raise InvalidInstance(f"arms: expected {len(delta)} sets of arms, one per row of gaps, got {len(own)}")
+        shape = own.shape[1:]
+        if not shape[0] or not shape[1]:
+            raise InvalidInstance("arms: expected at least one arm with at least one coordinate, got none")
+    if delta.shape[1] != shape[0]:
+        raise InvalidInstance(f"gaps: expected {shape[0]} columns, one per arm, got {delta.shape[1]}")
+    return own, shared, delta, np.full(len(delta), level)
+
+
+def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
+    """A fresh float64 array; its entries may be anything, since a bad row is that row's own affair."""
+    try:
+        raw = as_array(value)
+    except NotAnArray as problem:
+        if "inhomogeneous" in str(problem):
+            raise InvalidInstance(f"{name}: expected rows of equal length, got ragged ones") from None
+        raise InvalidInstance(f"{name}: {problem}") from None
+    if raw.dtype.kind not in "fiub" or raw.ndim not in dimensions:
+        raise InvalidInstance(
+            f"{name}: expected an array of numbers with {dimensions[0]} dimensions, got shape {raw.shape} of type {raw.dtype}"
+        )
+    return np.array(as_doubles(name, raw, InvalidInstance, given=value), order="C")
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """The arrays of a batch; threads fill disjoint rows of the last four."""
+
+    kernel: ModuleType
+    sets: Array
+    gaps: Array
+    doubt: float
+    levels: Array
+    tol: float
+    allocation: Array
+    multipliers: Array
+    info: Array
+    codes: NDArray[np.int64]
+
+    def __call__(self, rows: range) -> int:
+        """Solve some rows, each from a cold start so that nothing depends on its neighbours; how many are done with."""
+        kernel, tol = self.kernel, self.tol
+        levels = self.levels.tolist()
+        shared = len(self.sets) == 1
+        known: dict[bytes, tuple[Array, int]] = {}
+        work = np.empty(self.sets.shape[1:])
+        for i in rows:
+            gaps = self.gaps[i]
+            if shared:
+                key = (gaps == 0.0).tobytes()
+                if key not in known:
+                    work = np.empty(self.sets.shape[1:])
+                    known[key] = work, quotient_rows(kernel, self.sets[0], gaps, work)
+                work, rank = known[key]
+            else:
+                rank = quotient_rows(kernel, self.sets[i], gaps, work)
+            if rank < 0:
+                self.codes[i] = -rank
+                continue
+            self.codes[i] = kernel.solve_quotient(
+                work,
+                rank,
+                gaps,
+                self.doubt,
+                levels[i],
+                tol,
+                False,
+                self.allocation[i],
+                self.multipliers[i],
+                self.info[i],
+            )
+        return int((self.codes[rows.start : rows.stop] == kernel.CERTIFIED).sum())
+
+
+def _run(work: _Work, n: int, threads: int, callback: BatchCallback | None) -> None:
+    """All rows, in chunks; the callback hears of each chunk."""
+    chunks = [range(i, min(i + _CHUNK, n)) for i in range(0, n, _CHUNK)]
+    if threads == 1 or len(chunks) <= 1:
+        _report(map(work, chunks), n, callback)
+        return
+    with ThreadPoolExecutor(min(threads, len(chunks))) as pool:
+        futures = [pool.submit(work, chunk) for chunk in chunks]
+        try:
+            _report((f.result() for f in as_completed(futures)), n, callback)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _report(finished: Iterable[int], n: int, callback: BatchCallback | None) -> None:
+    done = 0
+    for count in finished:
+        done += count
+        if callback is not None:
+            callback(done, n)

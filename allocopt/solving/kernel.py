@@ -1,0 +1,370 @@
+r"""Small regret and horizon programs, compiled: quotient, Newton's method and certificate.
+
+The program is the one of `program.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
+times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the very same code; the certificate is that of
+docs/certificates.md, as in `certify.canonical`, with prices taken product by product.
+
+Nothing is forced: whatever is out of the ordinary (rank-deficient arms, an information matrix that Cholesky's
+factorisation does not survive, a gap that does not close) ends with a code, and the caller takes the ordinary path.
+
+This module needs numba and is loaded when first used, through `allocator.compiled_kernel`. Machine code is kept on disk, in
+the folders __pycache__ where these are writable.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import config, types
+
+from allocopt.base.compiling import kept_on_disk, on_disk, uncollected
+from allocopt.base.tolerances import LARGEST, SUPPORT
+from allocopt.linear.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
+from allocopt.linear.floating import ENTRY_ERROR, UNIT
+from allocopt.linear.loops import (
+    ENTRY,
+    back,
+    cross,
+    in_loops,
+    inside,
+    largest,
+    squared_lengths,
+    squared_ratios,
+    weighted,
+    whitener,
+)
+from allocopt.model.arms import available_cores
+from allocopt.solvers import newton
+
+__all__ = [
+    "CERTIFIED",
+    "INFO",
+    "INVALID",
+    "NOTHING",
+    "NOT_CONVERGED",
+    "REASONS",
+    "SEVERAL",
+    "SINGULAR",
+    "UNUSUAL",
+    "compile_beside",
+    "quotient",
+    "ready",
+    "solve_quotient",
+]
+
+CERTIFIED = 0
+INVALID = 1
+SINGULAR = 4
+NOT_CONVERGED = 5
+REASONS = {
+    INVALID: "gaps that are not finite, negative, all zero or out of range",
+    NOTHING: "nothing to explore: the free arms span everything",
+    UNUSUAL: "arms that are rank-deficient, or nearly so, or out of range",
+    SEVERAL: "several arms of gap 0",
+    SINGULAR: "a numerically singular information or Newton matrix",
+    NOT_CONVERGED: "the compiled method did not reach the tolerance",
+}
+INFO = 5  # what a solve reports beside its code: lower, upper, rounding, steps, 1 if it was warm-started
+
+_NEAR_IDENTITY = 0.1  # distance from I after the first change of basis that the second one removes safely
+_STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
+_MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the ordinary path
+
+
+def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any) -> Any:
+    """The arms that count, those that a known pair uses first, and the problem of these, in units of about its value.
+
+    Its columns, ratios and the known pair; and once more the columns of the arms in use alone (of all where nothing is known).
+    """
+    arms = len(gaps)
+    which = np.empty(arms, np.int64)
+    k = used = 0
+    unit = 0.0
+    for i in range(arms):
+        if not (gaps[i] == 0.0 or 1.0 / LARGEST <= gaps[i] <= LARGEST):
+            unit = np.inf
+        for c in range(r):
+            if gaps[i] != 0.0 and quotient_rows[i, c] != 0.0:
+                which[k] = i
+                if not warm or alpha_in[i] > 0.0 or lam_in[i] > 0.0:
+                    which[k] = which[used]
+                    which[used] = i
+                    used += 1
+                k += 1
+                unit += level / gaps[i]
+                break
+    columns, in_use = np.empty((r, k)), np.empty((r, used))
+    ratios, alpha, lam = np.empty(k), np.empty(k), np.empty(k)
+    for i in range(k):
+        gap = gaps[which[i]]
+        ratios[i] = math.sqrt(level / gap / unit)
+        root = math.sqrt(unit / gap)
+        for c in range(r):
+            columns[c, i] = quotient_rows[which[i], c] * root
+            if i < used:
+                in_use[c, i] = columns[c, i]
+        alpha[i] = alpha_in[which[i]] * gap / unit if warm else 0.0
+        lam[i] = lam_in[which[i]] / unit if warm else 0.0
+    return which[:k], unit, columns, ratios, alpha, lam, in_use
+
+
+def _certify(
+    which: Any, unit: Any, columns: Any, ratios: Any, x: Any, y: Any, best_lam: Any, g: Any, tidied: Any,
+    gaps: Any, doubt: Any, alpha_out: Any, lam_out: Any, info: Any,
+) -> Any:  # fmt: skip
+    """Both bounds for what `minimise` found, into ``info``, and the pair that they hold for: docs/certificates.md, as loops.
+
+    All columns count; what was found may be for the first of them only, and then the others have α = λ = 0. α is scaled to
+    feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero. ``doubt`` is the
+    relative error of the gaps. Letters as in `certify.canonical`, where λ is that of targets b_j = ratio_j a_j.
+    """
+    r, k = columns.shape
+    found = len(best_lam)
+    best_alpha, z = x[found:], y[found:]
+    top_alpha, top_lam, top_g = largest(best_alpha), largest(best_lam), largest(g)
+    alpha, lam, inverse, errors = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    for i in range(k):
+        alpha[i] = lam[i] = errors[i] = 0.0
+        inverse[i] = 1.0 / ratios[i]
+    for i in range(found):
+        idle = tidied and best_alpha[i] < SUPPORT * top_alpha and z[i] > SUPPORT
+        slack = tidied and best_lam[i] < SUPPORT * top_lam and g[i] < (1.0 - SUPPORT) * top_g
+        alpha[i] = 0.0 if idle else best_alpha[i]
+        lam[i] = 0.0 if slack else best_lam[i]
+    info[0], info[1], info[2] = 0.0, np.inf, np.inf
+    regular, basis = whitener(columns, alpha, None)
+    if not regular:
+        return
+    for c in range(r):
+        for i in range(k):
+            entry = 0.0
+            for e in range(c + 1):
+                entry += abs(columns[e, i] * basis[e, c])
+            errors[i] += entry * entry
+    # a second, nearly orthogonal, change of basis removes what the first one left
+    first = cross(basis, columns)
+    regular, basis = whitener(first, alpha, None)
+    if not regular:
+        return
+    for c in range(r):
+        for e in range(c, r):
+            if not abs(basis[c, e] - (1.0 if c == e else 0.0)) <= _NEAR_IDENTITY / r:
+                return
+    white = cross(basis, first)
+    norms = squared_lengths(white)
+    up = 1.0 + UNIT * (4 * r + 64) * 1.01  # γ of that many roundings
+    small = UNIT * (r + 4) * 1.01
+    data = doubt + 8.0 * UNIT
+    # e_i: rounding of a column, of both changes of basis; the second, close to I, enlarges the errors of the first by a tenth
+    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * small + ENTRY_ERROR + data) * up
+    spread = wrong = 0.0
+    for i in range(k):
+        errors[i] = share * math.sqrt(errors[i])
+        spread += alpha[i] * norms[i]
+        wrong += alpha[i] * errors[i] * errors[i]
+    # δ: what is left of BᵀMB − I
+    gram = weighted(white, alpha)
+    drift = 0.0
+    for c in range(r):
+        for e in range(r):
+            entry = gram[c, e] - (1.0 if c == e else 0.0)
+            drift += entry * entry
+    drift = math.sqrt(drift) + UNIT * (k + 8) * 1.01 * (1.0 + spread)
+    wrong = math.sqrt(wrong)
+    drift += wrong * (2.0 * math.sqrt(1.0 + drift) + wrong)
+    drift = (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + UNIT * 1.01 * k)
+    if not drift <= 0.1:
+        return
+    strength = total = cost = most = wobble = 0.0
+    for i in range(k):
+        least = max(math.sqrt(norms[i]) / up - errors[i], 0.0) * ratios[i]
+        strength += lam[i] * least * least
+        most += lam[i] * ratios[i] * ratios[i] * norms[i]
+        wobble += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
+        total += lam[i]
+        cost += alpha[i]
+    if not 0.0 < strength < np.inf:
+        return
+    many = 1.0 + UNIT * (k + 8) * 1.01
+    strength = strength / (up * many * (1.0 + drift))
+    steepest, wobble = math.sqrt(most) * up * many, math.sqrt(wobble) * up * many
+    products = squared_ratios(cross(white, white), inverse)  # (a_i·b_j)²
+    prices = back(products, lam)
+    worst = top = 0.0
+    for i in range(k):
+        length = math.sqrt(norms[i]) * up + errors[i]
+        worst = max(worst, ratios[i] * ratios[i] * length * length * up / (1.0 - drift))
+        shift = errors[i] + drift / (1.0 - drift) * up * length
+        root = math.sqrt(prices[i]) * up * many + steepest * (shift + small * length) + wobble * (length + shift)
+        top = max(top, root * root * up)
+    if not (0.0 < top < np.inf and worst < np.inf):
+        return
+    # so that α stays feasible when it is rounded on its way back
+    worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)
+    # with λ as it is: value >= strength²/(total·top)
+    scale = strength * strength / (total * top)
+    for i in range(len(gaps)):
+        alpha_out[i] = np.inf if gaps[i] == 0.0 else 0.0
+        lam_out[i] = 0.0
+    for i in range(k):
+        alpha_out[which[i]] = alpha[i] * worst * unit / gaps[which[i]]
+        lam_out[which[i]] = lam[i] * scale * unit / total
+    info[0] = unit * scale / (up * up * many * many)
+    info[1] = unit * cost * worst * up * many * (1.0 + data)
+    info[2] = 2.0 * drift
+
+
+_method: dict[str, Any] = {
+    "white": inside(in_loops(newton.white)),
+    "relative_gap": inside(in_loops(newton.relative_gap)),
+    "changed": inside(in_loops(newton.changed)),
+    "moved": inside(newton.moved),
+}
+prepare = kept_on_disk(_prepare, **ENTRY)
+begin = kept_on_disk(in_loops(newton.begin, **_method), **ENTRY)
+minimise = kept_on_disk(in_loops(newton.minimise, **_method), **ENTRY)
+certify = kept_on_disk(_certify, **ENTRY)
+
+
+def solve_quotient(*arguments: Any) -> int:
+    """Solve and certify, given what `_solve_quotient` takes; Ctrl-C is a KeyboardInterrupt, which numba makes something else of."""
+    try:
+        return _solve_quotient(*arguments)
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            cause = cause.__cause__ or cause.__context__
+        raise
+
+
+def _solve_quotient(
+    quotient_rows: Any,
+    r: Any,
+    gaps: Any,
+    doubt: Any,
+    level: Any,
+    tol: Any,
+    warm: Any,
+    alpha: Any,
+    multipliers: Any,
+    info: Any,
+) -> int:
+    """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code.
+
+    ``doubt`` is the relative error of the gaps: 0 where they are the user's own numbers.
+    """
+    which, unit, columns, ratios, start, lam, in_use = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
+    if not 0.0 < unit < np.inf:
+        return INVALID
+    if len(which) < r:
+        return UNUSUAL
+    known = newton.PAIR if warm else newton.NOTHING
+    code, spent = SINGULAR, 0
+    # most often the arms that were in use are the ones that are; the certificate, which looks at all of them, says whether
+    for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
+        n = some.shape[1]
+        problem = some, None, ratios[:n], None, None, 0.0
+        x, y = begin(*problem, start[:n], lam[:n], known)
+        steps, own_gap, x, y, dual, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
+        spent += steps
+        if not own_gap < np.inf:
+            continue
+        for tidied in (True, False):  # the second only where the certificate suffers from the first
+            certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, doubt, alpha, multipliers, info)
+            if info[1] - info[0] <= tol * _STRICTLY * info[0]:
+                info[3], info[4] = spent, warm
+                return CERTIFIED
+            if some is in_use:
+                break
+        code = NOT_CONVERGED
+    return code
+
+
+# Compiling takes seconds: it is done once, and in two processes where there are two cores.
+
+_F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
+_VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
+_HERE: dict[str, tuple[Any, ...]] = {
+    "minimise": (*_PROBLEM, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE),
+    "quotient": (_MATRIX, _VECTOR, _MATRIX),
+}
+_BESIDE: dict[str, tuple[Any, ...]] = {
+    "begin": (*_PROBLEM, _VECTOR, _VECTOR, _I),
+    "certify": (
+        _WHICH,
+        _F,
+        _MATRIX,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        _B,
+        _VECTOR,
+        _F,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+    ),
+    "prepare": (_MATRIX, _I, _VECTOR, _F, _B, _VECTOR, _VECTOR),
+}
+
+
+def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
+    with uncollected():
+        for name, signature in entries.items():
+            globals()[name].compile(signature)
+
+
+def compile_beside() -> None:
+    """Compile one half, for `ready` in another process."""
+    _compile(_BESIDE)
+
+
+def ready() -> None:
+    """Load the machine code, after making what is not on disk yet."""
+    if getattr(config, "DISABLE_JIT", 0):  # numba was asked to leave functions as they are
+        return
+    helper = None
+    started = time.perf_counter()
+    if not all(on_disk(globals()[name]) for name in (*_HERE, *_BESIDE)):
+        if sys.stderr is not None and sys.stderr.isatty():
+            print("allocopt: compiling, this once; it takes some seconds", file=sys.stderr)
+        helper = _helper()
+    try:
+        _compile(_HERE)
+        if helper is not None:  # it has the smaller half; if it takes much longer something is wrong with it
+            with suppress(subprocess.TimeoutExpired):
+                helper.wait(timeout=5.0 + time.perf_counter() - started)
+    finally:
+        if helper is not None:
+            helper.kill()
+            helper.wait()
+    _compile(_BESIDE)
+
+
+def _helper() -> subprocess.Popen[bytes] | None:
+    """A process that runs `compile_beside`; None where one would not help. If it fails this process does its work."""
+    if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
+        return None
+    package = str(Path(__file__).resolve().parents[1])
+    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", "from allocopt.solving import kernel; kernel.compile_beside()"],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:
+        return None

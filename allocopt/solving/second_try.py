@@ -1,0 +1,78 @@
+"""Small programs that the first method did not solve to the tolerance: sharper, and with the bounds that matter only.
+
+Where numbers differ by many orders of magnitude a method may stop because of rounding that the certificate, in balls, does not
+have; and upper bounds that no optimal allocation reaches can be so large that they hide everything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from allocopt.base.errors import SolverFailed
+from allocopt.base.machine import single_threaded
+from allocopt.base.validation import Array
+from allocopt.certify.canonical import Canonical, evaluate, settle
+from allocopt.certify.monitor import Monitor, OutOfTime
+from allocopt.certify.reduction import Reduction
+from allocopt.model.solution import Solution, Status
+from allocopt.solvers import interior_point
+
+__all__ = ["second_try"]
+
+_SHARPER = 0.01  # times the tolerance is what the second try aims at
+_MOST_ROUNDS = 8  # of adding upper bounds that are exceeded
+_EXCEEDED = 1e-9  # relatively, beyond which an upper bound counts as exceeded
+
+
+def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solution:
+    """The best of the first solution and those of the second tries, all certified alike."""
+    from allocopt.solving.solve import certified_solution
+
+    problem = reduction.canonical
+    best = first
+    try:
+        for alpha, multipliers in _candidates(problem, monitor):
+            bounds = evaluate(problem, alpha, multipliers)
+            if np.isfinite(bounds.upper):
+                bounds = settle(problem, bounds)
+            stats = {**first.stats, "seconds": monitor.seconds, "second_try": True}
+            stats.pop("reason", None)
+            found = certified_solution(reduction, bounds, first.method, first.tol, None, stats)
+            if found.gap < best.gap or (best.status is Status.FAILED and found.status is not Status.FAILED):
+                best = found
+            if best.status in (Status.CERTIFIED, Status.CONDITIONAL):
+                return best
+    except OutOfTime:
+        pass
+    return best
+
+
+def _candidates(problem: Canonical, monitor: Monitor) -> Iterator[tuple[Array, Array]]:
+    sharper = _solved(problem, monitor)
+    if sharper is not None:
+        yield sharper
+    if problem.upper is None:
+        return
+    some = np.full(len(problem.features), np.inf)
+    for _ in range(_MOST_ROUNDS):
+        part = dataclasses.replace(problem, upper=None if np.isinf(some).all() else some)
+        found = _solved(part, monitor)
+        if found is None:
+            return
+        over = (found[0] > problem.upper * (1.0 + _EXCEEDED)) & np.isinf(some)
+        if not over.any():
+            yield np.minimum(found[0], problem.upper), found[1]
+            return
+        some[over] = problem.upper[over]
+
+
+def _solved(problem: Canonical, monitor: Monitor) -> tuple[Array, Array] | None:
+    try:
+        with single_threaded():
+            result = interior_point.minimise(problem, _SHARPER * monitor.tol, monitor.tick)
+    except SolverFailed:
+        return None
+    return result.alpha, result.multipliers

@@ -1,0 +1,63 @@
+"""Worker processes: every result arrives, and no worker outlives its parent."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from allocopt.base.processes import WorkerDied, finished
+
+PARENT = """
+import os, sys, time
+from allocopt.base.processes import finished
+
+def tell(folder, seconds):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    time.sleep(seconds)
+
+if __name__ == "__main__":
+    list(finished(tell, [(sys.argv[1], 60)] * 4, 2))
+"""
+
+
+def test_every_call_is_answered_once():
+    assert sorted(finished(divmod, [(n, 3) for n in range(20)], 2)) == sorted(divmod(n, 3) for n in range(20))
+
+
+def test_a_worker_that_dies_is_said_so():
+    with pytest.raises(WorkerDied, match="one of the 2 processes died"):
+        list(finished(os._exit, [(1,)] * 4, 2))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, str(script), str(folder)])
+    try:
+        assert within(60, lambda: len(os.listdir(folder)) == 2)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert within(30, lambda: not any(alive(int(name)) for name in os.listdir(folder)))
+
+
+def within(seconds, condition):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
