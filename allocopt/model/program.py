@@ -155,8 +155,13 @@ class AllocationProgram:
         """The arms that cost nothing and have no upper bound: α = inf."""
         return np.flatnonzero((self.costs == 0) & np.isinf(self.upper))
 
+    @property
+    def bounded(self) -> bool:
+        """Whether any arm has a lower bound above 0 or a finite upper bound, so that α may not be scaled at will."""
+        return bool(self.lower.any() or not np.isinf(self.upper).all())
+
     def __repr__(self) -> str:
-        bounded = "" if not self.lower.any() and np.isinf(self.upper).all() else ", bounded"
+        bounded = ", bounded" if self.bounded else ""
         return (
             f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{bounded})"
         )

@@ -453,7 +453,7 @@ def recertify(
     played = np.flatnonzero(np.isfinite(allocation) & (allocation > 0))
     cost = float(program.costs[played] @ allocation[played])
     up = padding(problem.rank + len(played)) + problem.bound_error
-    if problem.scalable:
+    if problem.scalable and not program.bounded:  # a bound on an arm that tells nothing leaves the canonical problem without any
         used = float(alpha.sum())
         upper = bounds.upper * max(cost / used, 1.0) * up if used > 0 else np.inf
     else:

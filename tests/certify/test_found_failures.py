@@ -12,6 +12,7 @@ import allocopt as ao
 from allocopt.certify.proof import proof_document
 from allocopt.certify.referee import judge
 from allocopt.model.levels import confidence_widths
+from allocopt.solving.solve import recertify
 
 COPIED = [[1, -0.4, 1], [-1.4, -0.6, -1.4], [0.9, 0.6, 0.9]]
 
@@ -147,3 +148,15 @@ def test_other_columns_change_nothing_but_rounding(seed):
 def test_confidence_widths_where_arms_depend():
     arms = np.array([[1.0, 1, 1], [1, 0, 0]])
     np.testing.assert_allclose(confidence_widths(arms, arms.T @ arms, 1.0), [1, 1])
+
+
+def test_a_bound_on_an_arm_that_tells_nothing_does_not_let_others_be_scaled():
+    """The referee takes the allocation as it is where any bound is given; its own cost is then the upper bound."""
+    program = ao.AllocationProgram(
+        [[0.0], [-1.0], [-2.0]], [1.0, 1.0, 1.0], [[-1.0]], [1.25e-6], upper=[4e-6, np.inf, np.inf]
+    )
+    found = ao.solve(program)
+    allocation = found.allocation * (1 + 1e-9)
+    again = recertify(program, allocation, found.multipliers, "interior-point", 1e-8, {})
+    assert again.upper >= float(allocation.sum())
+    assert again.verify(exact=True).problems == ()

@@ -375,3 +375,12 @@ def test_products_that_vanish_are_not_zeros():
     assert mod(np.array([[2.0**-300, 0.0]]))[0, 0] == -(2.0**-900)
     small = Modulo.of(np.array([[1.0, 1.3 * 2.0**-570]]), [0])(np.array([[1.1 * 2.0**-450, 0.0]]))[0, 0]
     assert abs(small + 1.3 * 1.1 * 2.0**-1020) <= 2.0**-1060
+
+
+def test_pivots_that_are_regular_but_not_in_doubles():
+    """Gauss's elimination in doubles finds 1/3 − (1/3)·1 = 0, yet 3·fl(1/3) is not 1."""
+    mod = Modulo.of(np.array([[3.0, 1.0, 0.5], [1.0, 1.0 / 3.0, 0.25]]), (0, 1))
+    rows = np.array([[1.0, 2.0, 3.0], [0.5, 0.25, 1.0]])
+    shares = mod.shares(rows)
+    for i, row in enumerate(rows):
+        assert shares[i, 0] == pytest.approx(float(mod.exact_share(row, 0)), rel=1e-6)
