@@ -23,7 +23,7 @@ from allocopt.play.simulation.simulate import default_times, load_simulation, si
 from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB
 
 BANDIT = instances.counter_example(0.2)
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class ExploreThenCommit:

@@ -27,7 +27,7 @@ from allocopt.insight.study import workers as study_workers
 from allocopt.insight.study.quantities import COUNTED, QUANTITIES
 from allocopt.insight.study.study import StudySpec, study
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BASIC = {"family": {"name": "counter-example"}, "grid": {"epsilon": [0.2, 0.01]}, "quantities": ["c", "ucb", "ratio"]}
 RANDOM = {
     "family": {"name": "random-unit"},
