@@ -11,8 +11,8 @@ from rich.console import Console
 from simulating import BANDIT, same, snapshot
 
 import allocopt as ao
+from allocopt.cli import main as cli
 from allocopt.cli import simulate as command  # adds the command
-from allocopt.cli.main import main as cli
 from allocopt.play.simulation.simulate import load_simulation, simulate
 from allocopt.policies import LinTS
 
