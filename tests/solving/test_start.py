@@ -127,13 +127,11 @@ def test_a_start_out_of_which_nothing_follows_is_left_alone():
 
 @pytest.mark.parametrize("arms", [300, 1200])
 @settings(max_examples=40)
-@given(rank=st.integers(1, 4), more=st.integers(1, 4), seed=seeds)
+@given(rank=st.integers(2, 4), more=st.integers(1, 4), seed=seeds)  # with rank 1, best and worst arm are all there is
 def test_sets_that_are_rank_deficient_up_to_rounding_are_solved_wherever_they_are_kept(arms, rank, more, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(arms, rank)) @ rng.normal(size=(rank, rank + more))
     bandit = ao.LinearBandit(rows, rng.normal(size=rank + more))
-    if rank == 1:
-        return  # best arm and worst arm are all there is
     s = Allocator(rows).solve(bandit.gaps)
     assert answered(s)
     assert agree(s, ao.solve(ao.programs.regret(bandit)))
@@ -281,7 +279,7 @@ def test_bad_options_of_an_allocator_are_named():
 
 def test_where_blocks_fail_the_array_is_asked(monkeypatch):
     def fail(*_, **__):
-        raise ao.errors.SolverFailed("blocks are of no use here")
+        raise ao.SolverFailed("blocks are of no use here")
 
     bandit = random_unit(3, 1200, seed=0)
     allocator = Allocator(np.array(bandit.arms))
@@ -293,5 +291,5 @@ def test_where_blocks_fail_the_array_is_asked(monkeypatch):
     assert "arms_in_pool" not in s.stats
     assert agree(s, blocks)
     monkeypatch.setattr("allocopt.solving.allocator.solve", fail)
-    with pytest.raises(ao.errors.SolverFailed, match="of no use"):
+    with pytest.raises(ao.SolverFailed, match="of no use"):
         allocator.solve(bandit.gaps)

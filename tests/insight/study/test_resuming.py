@@ -54,6 +54,7 @@ def test_what_is_finished_is_not_computed_again(tmp_path):
     assert len(calls.read_text().split()) == 30
 
 
+@pytest.mark.slow
 def test_killed_three_times_at_random_moments_the_table_is_that_of_an_uninterrupted_study(tmp_path):
     spec = toml(tmp_path / "k.toml", 'quantities = ["c", "ucb"]\nrepeats = 1500\n[family]\nname = "random-unit"\n'
                 "[fixed]\ndim = 4\nn_arms = 12\n")  # fmt: skip
@@ -101,6 +102,7 @@ def test_a_damaged_part_is_computed_again_and_said_so(tmp_path):
     assert (tmp_path / "s" / "table.parquet").read_bytes() == (tmp_path / "t" / "table.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_table(tmp_path):
     distributed = pytest.importorskip("distributed")
     spec = {"family": {"function": f"{toml(tmp_path / 'f.py', FAMILY)}:family"}, "grid": {"kind": ["fine", "raises"]},

@@ -150,6 +150,7 @@ def test_what_cannot_be_done_on_dask_is_said(tmp_path):
         ao.LinearBandit(da.from_array(arms, chunks=(30, 4)), theta)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits_even_if_a_worker_dies_in_the_middle_of_a_pass(tmp_path):
     """Two worker processes; one of them kills itself while it prices, at a moment that is the same in every run."""
     arms, theta = unit_arms(5, 211)

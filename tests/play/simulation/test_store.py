@@ -40,6 +40,7 @@ def test_what_was_finished_before_an_interrupt_is_not_played_again(tmp_path):
     assert told == []  # all was there; without rng, the folder's own seed counts
 
 
+@pytest.mark.slow
 def test_kill_minus_nine_loses_nothing_that_was_finished(tmp_path):
     folder = tmp_path / "run"
     script = f"""
