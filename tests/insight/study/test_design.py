@@ -1,10 +1,16 @@
 """Designs: within their ranges, reproducible; a wrong specification is refused with its key before anything is made."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from studies import BASIC, RANDOM
 
 import allocopt as ao
+from allocopt.insight.study.design import Design, grid_values, parameter_value, random_values
 from allocopt.insight.study.study import StudySpec, study
 
 # Designs
@@ -33,6 +39,72 @@ def test_the_last_axis_runs_fastest_and_whole_numbers_among_fractions_become_fra
     spec = StudySpec.from_dict({**BASIC, "grid": {"epsilon": [0.1, 0.2], "a": [1, 2.5]}})
     assert [tuple(spec.design[i].values()) for i in range(4)] == [(0.1, 1.0), (0.1, 2.5), (0.2, 1.0), (0.2, 2.5)]
     assert dict(spec.parameters) == {"epsilon": float, "a": float}
+
+
+# Values
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 200))
+def test_a_linear_range_has_its_ends_and_equal_steps(low, length, n):
+    high = low + length
+    found = grid_values("x", {"linspace": [low, high], "n": n})
+    assert (len(found), found[0], found[-1]) == (n, low, high)
+    np.testing.assert_allclose(found, np.linspace(low, high, n), rtol=1e-14, atol=1e-14 * max(abs(low), abs(high)))
+
+
+@given(st.integers(-12, 6), st.integers(1, 6), st.integers(1, 4))
+def test_a_logarithmic_range_over_powers_of_ten_has_powers_of_ten(low, decades, per_decade):
+    found = grid_values("x", {"logspace": [10.0**low, 10.0 ** (low + decades)], "n": decades * per_decade + 1})
+    assert found[::per_decade] == [float(f"1e{low + i}") for i in range(decades + 1)]
+    assert np.diff(np.log10(found)) == pytest.approx(1 / per_decade, rel=1e-9)
+
+
+@given(st.integers(-50, 50), st.integers(1, 60), st.integers(1, 9))
+def test_a_range_of_whole_numbers_leaves_out_its_stop(low, length, step):
+    assert grid_values("x", {"arange": [low, low + length], "step": step}) == list(range(low, low + length, step))
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)),
+       st.integers(1, 3), st.integers(0, 100))  # fmt: skip
+def test_a_grid_is_the_product_of_its_axes_repeated_with_seeds_of_their_own(grid, repeats, seed):
+    design = Design({"fixed": 1.5}, grid, {}, None, repeats, seed)
+    points = [design[i] for i in range(len(design))]
+    wanted = [values for values in itertools.product(*grid.values()) for _ in range(repeats)]
+    assert [tuple(p[name] for name in grid) for p in points] == wanted
+    assert [p["seed"] for p in points] == list(range(seed, seed + len(points)))
+    assert all(tuple(p) == design.names and p["fixed"] == 1.5 for p in points)
+    assert design.points * repeats == len(design)
+    assert design[-1] == points[-1]
+    with pytest.raises(IndexError):
+        design[len(design)]
+
+
+@given(st.integers(1, 200), st.integers(0, 2**32 - 1))
+def test_a_longer_random_design_begins_as_the_shorter_one(n, seed):
+    drawn = {"a": random_values("a", {"uniform": [0, 1]}), "b": random_values("b", {"integer": [2, 9]})}
+    short, long = (Design({}, {}, drawn, count, None, seed) for count in (n, n + 50))
+    assert [short[i] for i in range(n)] == [long[i] for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.float64(0.5), 0.5), (np.int64(3), 3), (np.bool_(True), True), ([1, 2.5], [1.0, 2.5]), ((1, 2), [1.0, 2.0]),
+        (np.array([1, 2]), [1.0, 2.0]), ("text", "text"), (-(2**63), -(2**63)),
+    ],
+)  # fmt: skip
+def test_values_become_plain_python_data(value, plain):
+    found = parameter_value("x", value)
+    assert found == plain
+    assert type(found) is type(plain)
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, None, 2**63, [], [True], ["a"], [[1.0]], {"a": 1}, object(), 1j, b"x", "\ud800"]
+)
+def test_values_that_no_column_holds_are_refused_by_name(value):
+    with pytest.raises(ao.InvalidOption, match=r"^x(\[0\])?: expected"):
+        parameter_value("x", value)
 
 
 # Specs that are refused

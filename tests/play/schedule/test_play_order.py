@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from schedules import EASY, counted, orders, passes, playable, seeds
 from strategies import bandits
 
-from allocopt.play.schedule.play_order import Tracking, merged, order_of_play
+from allocopt.play.schedule.play_order import Tracking, even_split, merged, order_of_play
 from allocopt.play.schedule.schedule import Schedule
 
 
@@ -102,3 +102,21 @@ def test_iteration_runs_and_counts_agree(bandit, n, order, seed):
     for t in np.random.default_rng(seed).integers(0, n + 1, 5).tolist():
         np.testing.assert_array_equal(s.pulls_at(t), counted(rounds[:t], bandit.n_arms))
         assert s.regret_at(t) == pytest.approx(bandit.gaps[rounds[:t]].sum(), rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(0, 10**15), st.integers(1, 50))
+def test_an_even_split_differs_by_one_at_most_and_begins_with_the_larger_parts(total, parts):
+    found = even_split(total, parts)
+    assert found.sum() == total
+    assert len(found) == parts
+    assert found.max() - found.min() <= 1
+    assert (np.diff(found) <= 0).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5))), st.integers(0, 40))
+def test_merged_runs_are_the_same_rounds_in_fewer_runs(runs, rounds):
+    found = list(merged(iter(runs), rounds))
+    sequence = [arm for arm, count in runs for _ in range(count)]
+    assert [arm for arm, count in found for _ in range(count)] == sequence[:rounds]
+    assert all(one[0] != other[0] for one, other in pairwise(found))
+    assert all(count > 0 for _, count in found)

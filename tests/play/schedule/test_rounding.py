@@ -11,7 +11,7 @@ from schedules import orders, regret, seeds
 from strategies import bandits
 
 import allocopt as ao
-from allocopt.play.schedule.rounding import efficient_apportionment
+from allocopt.play.schedule.rounding import LONGEST, ceilings, efficient_apportionment, whole_pulls
 from allocopt.play.schedule.schedule import Schedule
 
 
@@ -69,3 +69,62 @@ def test_efficient_rounding_of_a_regret_solution_keeps_its_number_of_pulls():
     assert s.pulls[1:].sum() == 50
     assert not s.check().met
     assert s.pulls.sum() == 10**5
+
+
+def one_by_one(weights, rounds, spent):
+    """The rule itself: each round to the arm of smallest count per weight, ties to the larger weight, then the lower index."""
+    counts = list(spent)
+    able = [i for i, w in enumerate(weights) if w > 0]
+    while sum(counts) < rounds:
+        counts[min(able, key=lambda i: (counts[i] / weights[i], -weights[i], i))] += 1
+    return counts
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0]), min_size=1, max_size=5).filter(any), st.integers(0, 60), seeds
+)
+def test_efficient_apportionment_hands_out_the_rounds_one_by_one(weights, extra, seed):
+    spent = np.random.default_rng(seed).integers(0, 8, len(weights))
+    rounds = int(spent.sum()) + extra
+    assert efficient_apportionment(weights, rounds, spent).tolist() == one_by_one(weights, rounds, spent.tolist())
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8).filter(any), st.integers(0, 1000), st.integers(-20, 20))
+def test_the_scale_of_the_weights_does_not_matter(weights, rounds, exponent):
+    w = np.array(weights)
+    assume((w[w > 0] > 1e-200).all())
+    np.testing.assert_array_equal(
+        efficient_apportionment(w, rounds), efficient_apportionment(np.ldexp(w, exponent), rounds)
+    )
+
+
+@given(st.lists(st.one_of(st.floats(0, 1e15), st.just(math.inf)), min_size=1))
+def test_ceilings_are_the_least_whole_numbers_that_are_enough(pulls):
+    found = ceilings(np.array(pulls))
+    for wanted, given_pulls in zip(pulls, found.tolist(), strict=True):
+        assert given_pulls >= wanted
+        assert given_pulls == wanted if math.isinf(wanted) else given_pulls == math.ceil(wanted)
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=9))
+def test_whole_pulls_come_back_as_they_are(pulls):
+    found = whole_pulls("played", [float(x) for x in pulls], len(pulls))
+    assert found.dtype == np.int64
+    assert found.tolist() == pulls
+
+
+@pytest.mark.parametrize(
+    ("words", "weights", "rounds", "spent"),
+    [
+        ("weights: expected numbers >= 0", [-1.0, 1.0], 5, None),
+        ("weights: expected numbers >= 0 of which one is positive", [0.0, 0.0], 5, None),
+        ("rounds: expected a whole number >= 0", [1.0], -1, None),
+        (f"rounds: expected at most {LONGEST}", [1.0], LONGEST + 1, None),
+        ("rounds: expected at least the 6 that at_least has, got 5", [1.0, 1.0], 5, [3, 3]),
+        ("at_least: expected entries that are whole numbers, but entry 1 is 0.5", [1.0, 1.0], 5, [1, 0.5]),
+        (f"at_least: expected at most {LONGEST} rounds in all", [1.0, 1.0], 5, [LONGEST, 1]),
+    ],
+)
+def test_what_cannot_be_apportioned_is_refused_by_name(words, weights, rounds, spent):
+    with pytest.raises(ao.InvalidOption, match=f"^{words}"):
+        efficient_apportionment(weights, rounds, spent)
