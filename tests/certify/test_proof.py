@@ -12,7 +12,7 @@ import pytest
 from proofs import BANDIT, EXACT, PROGRAMS, change, holds, modest, reload
 
 import allocopt as ao
-from allocopt.certify.proof import proof_document
+from allocopt.certify.proofs.writing import proof_document
 from allocopt.insight.instances import counter_example, finite_armed, random_unit
 
 

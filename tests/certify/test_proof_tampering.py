@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proofs import PROGRAMS, change, holds, modest, numbers
 
 import allocopt as ao
-from allocopt.certify.proof import proof_document
+from allocopt.certify.proofs.writing import proof_document
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0 + 1e-9, 3.0, 1e6, 1e-6])

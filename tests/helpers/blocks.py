@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import allocopt as ao
-from allocopt import arms as stores
-from allocopt.certify import streamed
+from allocopt.model.arms import blocks, opening, spanning, survey
 from allocopt.solvers import streaming
 
 BLOCK = 7
@@ -17,13 +16,13 @@ BLOCK = 7
 def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
     """Every array is a large set, in blocks of a few rows; ``rows=None`` keeps the ordinary size of blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "LARGE", 0)
-        patch.setattr(stores, "SHARED", 0)
-        patch.setattr(stores, "_MANY", 0)
+        patch.setattr(opening, "LARGE", 0)
+        patch.setattr(opening, "SHARED", 0)
+        patch.setattr(opening, "MANY", 0)
         if rows is not None:
-            patch.setattr(stores, "block_rows", lambda columns: rows)
-        patch.setattr(streamed, "_KEEP", keep)
-        patch.setattr(streamed, "_SAMPLE", sample)
+            patch.setattr(blocks, "block_rows", lambda columns: rows)
+        patch.setattr(survey, "KEEP", keep)
+        patch.setattr(spanning, "SAMPLE", sample)
         patch.setattr(streaming, "_ENTER", enter)
         yield
 
@@ -31,7 +30,7 @@ def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
 @contextmanager
 def never_in_blocks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "LARGE", 10**15)
+        patch.setattr(opening, "LARGE", 10**15)
         yield
 
 

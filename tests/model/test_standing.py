@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
-from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
-from allocopt.model.assuming import assuming, sentences
+from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption, assuming, sentences
 from allocopt.model.standing import caveat, confirmed, taken_for_granted, usable, why_not
 
 sizes = st.builds(lambda p, e: Fraction(p, 10**e), st.integers(1, 10**12), st.integers(12, 400))

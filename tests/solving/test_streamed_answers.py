@@ -23,9 +23,8 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
-from allocopt import arms as stores
 from allocopt.base.errors import MethodUnavailable
-from allocopt.certify.streamed import StreamedSolution
+from allocopt.model.arms import listed
 
 
 @settings(max_examples=80)
@@ -50,7 +49,7 @@ def test_blocks_give_what_the_whole_array_gives(bandit):
 def test_designs_over_blocks_have_the_rank_as_their_value(bandit):
     with in_blocks():
         s = ao.solve(ao.programs.g_optimal(np.array(bandit.arms)))
-    assert isinstance(s, StreamedSolution)
+    assert s.program.blocks is not None
     assert agree(s, ao.solve(ao.programs.g_optimal(bandit.arms)))
     if s.status is ao.Status.CERTIFIED:
         assert s.value == pytest.approx(bandit.rank, rel=1e-7)
@@ -97,7 +96,7 @@ def test_how_many_threads_look_at_the_blocks_does_not_matter(monkeypatch):
     arms, theta = unit_arms(4, 300)
     found = []
     for cores in (1, 2, 5):
-        monkeypatch.setattr(stores, "available_cores", lambda: cores)
+        monkeypatch.setattr(listed, "available_cores", lambda: cores)
         with in_blocks():
             found.append(ao.regret_constant(arms, theta))
     assert same_interval(found[0], found[1]) and same_interval(found[0], found[2])

@@ -11,7 +11,7 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt.base.errors import Interrupted, InvalidOption
-from allocopt.certify.streamed import StreamedProblem
+from allocopt.certify.by_block.problem import StreamedProblem
 
 
 def mostly_short(count, seed=0):

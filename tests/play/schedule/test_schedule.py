@@ -13,7 +13,7 @@ from strategies import bandits
 import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed, soare
 from allocopt.model.levels import f_n
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 from allocopt.play.schedule.play_order import ORDERS
 from allocopt.play.schedule.rounding import LONGEST
 from allocopt.play.schedule.schedule import Schedule
