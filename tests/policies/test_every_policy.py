@@ -17,15 +17,7 @@ from allocopt import instances, policies
 from allocopt.base import compiling
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.play.simulation.simulate import simulate
-from allocopt.policies import (
-    UCB,
-    EndOfOptimism,
-    LinTS,
-    LinUCB,
-    OptimalTracking,
-    PhasedElimination,
-    parse,
-)
+from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination, parse
 
 
 @pytest.mark.parametrize("policy", ALL, ids=by_name)
