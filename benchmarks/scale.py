@@ -37,8 +37,9 @@ import numpy as np
 import threadpoolctl
 
 import allocopt as ao
+from allocopt.base.machine import available_cores
 from allocopt.certify.monitor import Progress
-from allocopt.model.arms import LARGE, available_cores, block_rows, dask_npy
+from allocopt.model.arms import LARGE, block_rows, dask_npy
 
 HERE = Path(__file__).resolve().parent
 TOL = 1e-6

@@ -7,7 +7,6 @@ to every block of rows, wherever that block is, and brings back what the tasks r
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ import numpy as np
 from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles, first_changed, unchanging
 from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable, SolverFailed
-from allocopt.base.machine import single_threaded
+from allocopt.base.machine import available_cores, single_threaded
 from allocopt.base.validation import Array, IntArray, whole_number
 
 __all__ = ["ArmStore", "DaskArms", "ListedArms", "dask_npy", "open_store"]
@@ -234,11 +233,6 @@ class ListedArms:
     def _fingerprints(self) -> Iterator[tuple[int, int]]:
         for start in range(0, len(self._array), self._step):
             yield start, fingerprint(self._array[start : start + self._step])
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class DaskArms:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, frozen, in_range, positive_number, whole_number
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.floating import GAP_ERROR
-from allocopt.model.arms import available_cores, open_store
+from allocopt.model.arms import open_store
 from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.program import at_level, regret, surveyed

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import allocopt as ao
 from allocopt.cli import demo, hardness, schedule, simulate, solve
-from allocopt.cli.main import main as cli
+from allocopt.cli import main as cli
 from allocopt.insight.hardness.report import document, sections
 from allocopt.insight.study import quantities as study_quantities
 from allocopt.linear.assumptions import Assumption

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import allocopt as ao
 from allocopt.cli import hardness as command
-from allocopt.cli.main import main as cli
+from allocopt.cli import main as cli
 from allocopt.insight.hardness import report, report_page
 from allocopt.insight.hardness.hardness import hardness
 from allocopt.insight.instances import counter_example, random_unit

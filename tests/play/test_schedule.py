@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
+from allocopt.cli import main as cli
 from allocopt.cli import schedule as schedule_command
-from allocopt.cli.main import main as cli
 from allocopt.insight.instances import counter_example, finite_armed, soare
 from allocopt.model.levels import f_n
 from allocopt.model.program import horizon_at_level

@@ -17,9 +17,10 @@ from rich.console import Console
 import allocopt as ao
 from allocopt import instances
 from allocopt.base.errors import AllocoptError, InvalidFile, InvalidInstance, InvalidOption
+from allocopt.cli import main as cli
 from allocopt.cli import simulate as command  # adds the command
-from allocopt.cli.main import main as cli
-from allocopt.play.simulation.simulate import default_times, load_simulation, simulate
+from allocopt.play.simulation.result import load_simulation
+from allocopt.play.simulation.simulate import default_times, simulate
 from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB
 
 BANDIT = instances.counter_example(0.2)

@@ -19,6 +19,7 @@ from allocopt.certify.monitor import Callback
 from allocopt.insight.hardness import sensitivity as sensitive
 from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
 from allocopt.insight.hardness.removal import Removal, removal, without
+from allocopt.insight.hardness.report_page import page
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
 from allocopt.insight.hardness.sensitivity import Alternative, Optimum, Sensitivity
 from allocopt.linear.assumptions import Assumption
@@ -59,6 +60,9 @@ class Hardness:
     at: Optimum = field(repr=False)
     """The optimum everything else is derived from."""
     _optimistic: dict[float, Solution] = field(default_factory=dict, repr=False)
+    """Solutions of the optimism program by width, kept once they are computed."""
+    _removed: dict[int, Removal] = field(default_factory=dict, repr=False)
+    """c without an arm, by arm, kept once it is computed."""
 
     @property
     def bandit(self) -> LinearBandit:
@@ -203,17 +207,18 @@ class Hardness:
         leaves the span of the optimal arms unchanged is such an arm too. Without the only best arm the instance is another
         one, with other gaps; its row says so.
         """
-        return self._leave_one_out(lambda what, done, total: None)
+        return tuple(sorted(self._removals(lambda what, done, total: None), key=lambda r: -r.change))
 
-    def _leave_one_out(self, step: StepCallback) -> tuple[Removal, ...]:
+    def _removals(self, step: StepCallback) -> list[Removal]:
+        """What `leave_one_out` lists, in the order of the arms; each is computed once, after ``step`` was told."""
         optimal = self.bandit.optimal_arms
         pivots = optimal if len(optimal) == 1 else np.array(self.at.reduction.quotient.pivot_arms, dtype=np.int64)
         arms = np.unique(np.concatenate([self.solution.support, self.solution.binding, pivots])).tolist()
-        found = []
         for done, arm in enumerate(arms):
-            step(f"without {self.label(arm)}", done, len(arms))
-            found.append(removal(self.at, arm))
-        return tuple(sorted(found, key=lambda r: -r.change))
+            if arm not in self._removed:
+                step(f"without {self.label(arm)}", done, len(arms))
+                self._removed[arm] = removal(self.at, arm)
+        return [self._removed[arm] for arm in arms]
 
     def without(self, arm: int) -> Solution:
         """The certified solution of the instance without an arm, solved from scratch (to ``verify()`` or ``save()``)."""
@@ -298,14 +303,11 @@ class Hardness:
         for done, part in enumerate(parts[0 if prove else 1 :]):
             tell("proving the interval" if part == "proven" else part.replace("_", " "), done, len(parts))
             getattr(self, part)
-        if "leave_one_out" not in self.__dict__:
-            self.__dict__["leave_one_out"] = self._leave_one_out(tell)
+        self._removals(tell)
         return self
 
     def to_html(self, **options: Any) -> str:
         """The report as one self-contained page; the options are those of `allocopt.insight.hardness.report_page.page`."""
-        from allocopt.insight.hardness.report_page import page
-
         return page(self, **options)
 
     def _arm(self, arm: int) -> int:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, SolverFailed
-from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import BINDING, SUPPORT
 from allocopt.base.validation import Array, IntArray, frozen
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, whitener
+from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, tidy, whitener
 from allocopt.certify.monitor import Callback
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.linear.modulo import Modulo
@@ -25,6 +24,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import optimism, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import why_not
+from allocopt.solving.refine import refined_pair
 from allocopt.solving.solve import certified_solution, solve
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ def optimum(bandit: LinearBandit, tol: float, callback: Callback | None = None) 
     if not len(reduction.targets):
         return Optimum(bandit, dataclasses.replace(found, tol=tol), reduction, None)
     problem = reduction.canonical
-    bounds = _tidied(problem, evaluate(
+    bounds = evaluate(
         problem, reduction.canonical_allocation(found.allocation), reduction.canonical_multipliers(found.multipliers)
-    ), tol)  # fmt: skip
+    )
+    bounds = _without_traces(problem, tidy(problem, bounds, tol))
     stats = {name: value for name, value in found.stats.items() if name not in ("reason", "rounding")}
     solution = certified_solution(reduction, bounds, found.method, tol, None, stats)
     return Optimum(bandit, solution, reduction, _in_scale(bounds, 0.5 * (solution.lower + solution.upper)))
@@ -128,22 +129,12 @@ def _in_scale(bounds: Bounds, value: float) -> Bounds:
     return dataclasses.replace(bounds, alpha=alpha * (value / alpha.sum()), multipliers=lam * (value / lam.sum()))
 
 
-def _tidied(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
-    """Without the dust that an interior point leaves on idle arms, as long as the certificate stays within ``tol``."""
-    alpha, lam = bounds.alpha, bounds.multipliers
-    idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
-    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
-    clean = evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam))
-    return _undusted(problem, clean if clean.gap <= max(bounds.gap, tol) else bounds)
+def _without_traces(problem: Canonical, bounds: Bounds) -> Bounds:
+    """Without the traces that an interior point leaves on arms whose price is 1, which `tidy` has to keep.
 
-
-def _undusted(problem: Canonical, bounds: Bounds) -> Bounds:
-    """Without dust on arms whose price is 1 as well: those in use are solved for alone, if that is as sharp for all arms.
-
-    Such arms are many where arms depend on each other, as the paths of a graph do.
+    The arms in use are solved for alone, and that is taken if it is as sharp for all arms. Such traces are many where arms
+    depend on each other, as the paths of a graph do.
     """
-    from allocopt.solvers import interior_point
-
     alpha, lam, g = bounds.alpha, bounds.multipliers, bounds.constraints
     used = alpha >= SUPPORT * alpha.max()
     if (used | (alpha == 0)).all():
@@ -152,13 +143,11 @@ def _undusted(problem: Canonical, bounds: Bounds) -> Bounds:
     part = Canonical(problem.features[used], problem.targets[asked], problem.base)
     if whitener(part, alpha[used]) is None:
         return bounds
-    try:
-        with single_threaded():
-            found = interior_point.minimise(part, _SHARP, lambda: None)
-    except SolverFailed:
+    found = refined_pair(part, _SHARP)
+    if found is None:
         return bounds
     less, weights = np.zeros(len(alpha)), np.zeros(len(lam))
-    less[used], weights[asked] = found.alpha, found.multipliers
+    less[used], weights[asked] = found
     clean = evaluate(problem, less, weights)
     return clean if clean.gap <= max(bounds.gap, _SHARP) else bounds
 
