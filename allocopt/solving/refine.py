@@ -39,16 +39,15 @@ def refined_pair(problem: Canonical, tol: float) -> tuple[Array, Array] | None:
 
 
 def resolved_bounds(problem: Canonical, alpha: Array, multipliers: Array, tol: float) -> Bounds | None:
-    """Certified bounds from the solution (α, λ) of a similar problem, by the active-set method.
+    """Certified bounds by the active-set method, begun from the solution (α, λ) of a similar problem.
 
-    None where that pair proves nothing for this problem, or where the method does not reach ``tol`` from it.
+    None where the method does not reach the gap ``tol``.
     """
     start = evaluate(problem, alpha, multipliers)
-    if not np.isfinite(start.upper):
-        return None
     monitor = Monitor(problem, "active-set", tol, None, None)
     try:
-        active_set.solve(problem, monitor, start=start)
+        # a pair that proves nothing here is no start: α need not span what is to be estimated any more
+        active_set.solve(problem, monitor, start=start if np.isfinite(start.upper) else None)
     except SolverFailed:
         return None
     return monitor.best if monitor.done else None
