@@ -227,7 +227,7 @@ def _chord_lower(arms: Explored, functionals: Array, basis: Array) -> float:
 
 
 def _maximum(slope: Array, rows: Array, most: Array) -> Array:
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # here: it takes a fifth of a second to load
 
     result = linprog(-slope / max(float(slope.max()), 1e-300), A_ub=rows, b_ub=most, method="highs")
     if result.x is None:

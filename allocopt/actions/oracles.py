@@ -246,7 +246,7 @@ class Assignments(Incidence):
 
     def __call__(self, direction: Any, /) -> tuple[Array, tuple[Edge, ...]]:
         """A cheapest matching among those with the most edges."""
-        from scipy.optimize import linear_sum_assignment  # here, so that ``import allocopt`` stays quick
+        from scipy.optimize import linear_sum_assignment  # here: it takes a fifth of a second to load
 
         weights = _direction(direction, self.dim)
         # an absent edge costs more than all others together, so that as few as possible are taken

@@ -144,6 +144,7 @@ def _on_processes(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
 
 def _must_travel(blocks: Blocks) -> None:
     """Refuse a function that cannot be sent to other processes, before it is tried."""
+    # here: most studies finish in this process and never need joblib
     from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
 
     source = blocks._source
