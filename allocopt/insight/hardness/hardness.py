@@ -16,12 +16,15 @@ from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.certify.monitor import Callback
-from allocopt.insight.hardness import sensitivity as sensitive
+from allocopt.insight.hardness import alternatives as confusing_parameters
+from allocopt.insight.hardness import sensitivity as derivatives
+from allocopt.insight.hardness.alternatives import Alternative
 from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
+from allocopt.insight.hardness.optimum import Optimum, optimistic, optimum
 from allocopt.insight.hardness.removal import Removal, removal, without
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
-from allocopt.insight.hardness.sensitivity import Alternative, Optimum, Sensitivity
+from allocopt.insight.hardness.sensitivity import Sensitivity
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.assuming import assuming, sentences
 from allocopt.model.bandit import LinearBandit
@@ -130,7 +133,7 @@ class Hardness:
         """The certified solution of the optimism program of that width: what any such algorithm pays at least."""
         width = positive_number("width", width, InvalidOption)
         if width not in self._optimistic:
-            self._optimistic[width] = sensitive.optimistic(self.at, width)
+            self._optimistic[width] = optimistic(self.at, width)
         return self._optimistic[width]
 
     def price_of_optimism(self, width: float) -> float:
@@ -164,12 +167,12 @@ class Hardness:
     def evidence(self) -> Array:
         """For every arm ½||θ − θ'||²_{H(α)}/σ² of its most confusing alternative: 1 on the confusing arms, more elsewhere; inf
         on optimal arms and on those that no θ' with the same optimal means makes better."""
-        return sensitive.evidence(self.at)
+        return confusing_parameters.evidence(self.at)
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """The most confusing alternative of each confusing arm, in the order of ``confusing``."""
-        return sensitive.alternatives(self.at, [entry.arm for entry in self.confusing])
+        return confusing_parameters.alternatives(self.at, [entry.arm for entry in self.confusing])
 
     def alternative(self, arm: int) -> Alternative:
         """The most confusing alternative of any suboptimal arm.
@@ -181,12 +184,12 @@ class Hardness:
         >>> a.theta.round(9), round(a.evidence, 9)
         (array([1. , 0.5]), 1.0)
         """
-        return sensitive.alternatives(self.at, [self._arm(arm)])[0]
+        return confusing_parameters.alternatives(self.at, [self._arm(arm)])[0]
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """∂c/∂Δ and ∇_θ c, with what is to be said about them."""
-        return sensitive.sensitivity(self.at)
+        return derivatives.sensitivity(self.at)
 
     @property
     def gradient(self) -> Array | None:
@@ -222,7 +225,7 @@ class Hardness:
 
     def without(self, arm: int) -> Solution:
         """The certified solution of the instance without an arm, solved from scratch (to ``verify()`` or ``save()``)."""
-        return sensitive.optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
+        return optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
 
     def with_arm(self, arm: Any, label: str = "added") -> Addition:
         """c with one more arm, a vector of d entries.
@@ -245,7 +248,7 @@ class Hardness:
         new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, labels=labels)
         if old.n_arms not in new.optimal_arms and not np.array_equal(new.optimal_arms, old.optimal_arms):
             new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, old.optimal_arms, labels)
-        found = sensitive.optimum(new, self.solution.tol).solution
+        found = optimum(new, self.solution.tol).solution
         return Addition(row, found, float(new.gaps[-1]), found.value - self.constant, self._effect(new, found))
 
     def _effect(self, new: LinearBandit, found: Solution) -> str:
@@ -354,4 +357,4 @@ def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callba
     if not isinstance(bandit, LinearBandit):
         raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
     _ = bandit.arms_in_memory  # arms on a cluster are refused before anything is computed
-    return Hardness(sensitive.optimum(bandit, positive_number("tol", tol), callback))
+    return Hardness(optimum(bandit, positive_number("tol", tol), callback))

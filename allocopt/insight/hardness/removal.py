@@ -10,7 +10,7 @@ from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.monitor import Callback
-from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.insight.hardness.optimum import Optimum
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit
@@ -52,7 +52,7 @@ def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> round(removal(optimum(counter_example(0.01), 1e-8), 1).value, 6)
     200.0
     """
