@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import allocopt as ao
 from allocopt import LinearBandit
 from allocopt.base.errors import AllocoptError
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 
 NASTY = (
     "plain",

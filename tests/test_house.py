@@ -15,19 +15,13 @@ MOST_LINES_OF_A_FUNCTION = 60  # where algorithms and certificates are, docstrin
 
 BEING_SPLIT = {
     "short files": """
-        allocopt/certify/canonical.py allocopt/certify/proof.py allocopt/certify/streamed.py allocopt/model/arms.py
-        allocopt/model/program.py allocopt/solving/solve.py tests/certify/test_margins.py tests/certify/test_proof.py
-        tests/insight/test_study.py tests/model/test_arms.py tests/model/test_bad_input.py tests/play/test_schedule.py
-        tests/play/test_simulate.py tests/policies/test_policies.py
+        tests/certify/test_margins.py tests/certify/test_proof.py tests/insight/test_study.py tests/model/test_arms.py
+        tests/model/test_bad_input.py tests/play/test_schedule.py tests/play/test_simulate.py tests/policies/test_policies.py
     """,
     "short functions": "allocopt/certify/reduction.py solvers/active_set.py solvers/newton.py solvers/streaming.py",
-    "construction": "allocopt/certify/streamed.py allocopt/model/bandit.py allocopt/solving/allocator.py",
-    "streamed": "allocopt/solving/solve.py",
-    "imports": """
-        allocopt/certify/enclosure.py allocopt/certify/feasibility.py allocopt/certify/proof.py allocopt/model/bandit.py
-        allocopt/model/levels.py allocopt/model/program.py allocopt/solving/second_try.py allocopt/solving/solve.py
-        solvers/__init__.py solvers/closed_form.py
-    """,
+    "construction": "",
+    "streamed": "",
+    "imports": "allocopt/solving/solve.py solvers/__init__.py solvers/closed_form.py",
 }
 """Files that break a rule today and are being worked on, by rule."""
 
@@ -38,9 +32,14 @@ HEAVY = (
 )  # fmt: skip
 """Packages that are loaded when they are needed: the only ones that may be imported inside a function."""
 
+DESCRIPTORS = ("allocopt/base/lazy.py",)
+"""Where fields that are made when they are first read are written: the one place that touches an instance's dictionary."""
+
 ALLOWED_INSIDE = {
     # the two methods of a solution that reach up into the room of the certificates
     ("allocopt/model/solution.py", "allocopt.certify"),
+    # this loads python-flint, which most solves do without
+    ("allocopt/certify/verdict.py", "allocopt.certify.exactly.balls"),
     # these load numba
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
@@ -106,7 +105,7 @@ def test_objects_are_made_by_their_class(name):
             found.append(ast.unparse(node))
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_dict_of_an_object(node.value):
             found.append(ast.unparse(node))
-    assert found == []
+    assert found == [] or name in DESCRIPTORS
 
 
 @pytest.mark.parametrize("name", files("streamed", "allocopt", "solvers"))

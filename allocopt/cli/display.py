@@ -18,7 +18,7 @@ from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.monitor import Callback, Progress
 from allocopt.insight.documents import interval
-from allocopt.model.assuming import assuming
+from allocopt.linear.assumptions import assuming
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import confirmed, taken_for_granted, why_not
 

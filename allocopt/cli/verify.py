@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 
 from allocopt.base.errors import InvalidOption, NotProven
-from allocopt.base.json_data import json_data
-from allocopt.certify.proof import exact_enclosure, load_solution
+from allocopt.base.strict_json import json_data
+from allocopt.certify.proofs.reading import load_solution
+from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
 from allocopt.insight.documents import enclosure_document, interval

@@ -1,6 +1,6 @@
 """What the rooms above ask of the methods without importing any of them: sharp pairs (α, λ), re-solves, and the names.
 
-Nothing here is trusted: whoever asks has the answer judged by `allocopt.certify.canonical.evaluate`.
+Nothing here is trusted: whoever asks has the answer judged by `allocopt.certify.certificate.evaluate`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import Bounds, Canonical, evaluate
+from allocopt.certify.canonical import Bounds, Canonical
+from allocopt.certify.certificate import evaluate
 from allocopt.certify.monitor import Monitor
 from allocopt.solvers import METHODS, active_set, interior_point
 

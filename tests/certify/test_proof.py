@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import allocopt as ao
-from allocopt.certify.proof import proof_document
+from allocopt.certify.proofs.writing import proof_document
 from allocopt.insight.instances import counter_example, finite_armed, random_unit
 
 BANDIT = random_unit(3, 8, seed=1)

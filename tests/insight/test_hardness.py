@@ -15,7 +15,7 @@ from strategies import bandits
 import allocopt as ao
 from allocopt.insight.hardness.hardness import hardness
 from allocopt.insight.instances import counter_example, finite_armed, optimism_example, random_unit, soare
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 
 ORDINARY = ("plain", "duplicates", "collinear", "as many arms as dimensions", "zero is optimal", "rank-deficient")
 

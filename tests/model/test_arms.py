@@ -24,11 +24,9 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
-from allocopt import arms as stores
 from allocopt.base.errors import Interrupted, InvalidFile, InvalidInstance, InvalidOption, MethodUnavailable
-from allocopt.certify import streamed
-from allocopt.certify.streamed import StreamedProblem, StreamedSolution
-from allocopt.model.arms import DaskArms, ListedArms, dask_npy, open_store
+from allocopt.certify.by_block.problem import StreamedProblem
+from allocopt.model.arms import DaskArms, ListedArms, blocks, dask_npy, listed, open_store, opening, spanning, survey
 from allocopt.solvers import streaming
 
 BLOCK = 7
@@ -38,13 +36,13 @@ BLOCK = 7
 def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
     """Every array is a large set, in blocks of a few rows; ``rows=None`` keeps the ordinary size of blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "LARGE", 0)
-        patch.setattr(stores, "SHARED", 0)
-        patch.setattr(stores, "_MANY", 0)
+        patch.setattr(opening, "LARGE", 0)
+        patch.setattr(opening, "SHARED", 0)
+        patch.setattr(opening, "MANY", 0)
         if rows is not None:
-            patch.setattr(stores, "block_rows", lambda columns: rows)
-        patch.setattr(streamed, "_KEEP", keep)
-        patch.setattr(streamed, "_SAMPLE", sample)
+            patch.setattr(blocks, "block_rows", lambda columns: rows)
+        patch.setattr(survey, "KEEP", keep)
+        patch.setattr(spanning, "SAMPLE", sample)
         patch.setattr(streaming, "_ENTER", enter)
         yield
 
@@ -52,7 +50,7 @@ def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
 @contextmanager
 def never_in_blocks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "LARGE", 10**15)
+        patch.setattr(opening, "LARGE", 10**15)
         yield
 
 
@@ -122,7 +120,7 @@ def test_blocks_give_what_the_whole_array_gives(bandit):
 def test_designs_over_blocks_have_the_rank_as_their_value(bandit):
     with in_blocks():
         s = ao.solve(ao.programs.g_optimal(np.array(bandit.arms)))
-    assert isinstance(s, StreamedSolution)
+    assert s.program.blocks is not None
     assert agree(s, ao.solve(ao.programs.g_optimal(bandit.arms)))
     if s.status is ao.Status.CERTIFIED:
         assert s.value == pytest.approx(bandit.rank, rel=1e-7)
@@ -169,7 +167,7 @@ def test_how_many_threads_look_at_the_blocks_does_not_matter(monkeypatch):
     arms, theta = unit_arms(4, 300)
     found = []
     for cores in (1, 2, 5):
-        monkeypatch.setattr(stores, "available_cores", lambda: cores)
+        monkeypatch.setattr(listed, "available_cores", lambda: cores)
         with in_blocks():
             found.append(ao.regret_constant(arms, theta))
     assert same_interval(found[0], found[1]) and same_interval(found[0], found[2])
@@ -268,7 +266,7 @@ def test_a_set_is_large_from_400000_entries_and_ten_thousand_arms():
     assert open_store(arms.reshape(-1, 20 * 21)) is None
     assert open_store(arms.tolist()[:10]) is None
     s = ao.regret_constant(arms, theta, tol=1e-6)
-    assert isinstance(s, StreamedSolution)
+    assert s.program.blocks is not None
     assert s.status is ao.Status.CERTIFIED
     assert s.stats["passes"] <= 4
     with never_in_blocks():

@@ -18,7 +18,7 @@ from allocopt.cli import main as cli
 from allocopt.cli import schedule as schedule_command
 from allocopt.insight.instances import counter_example, finite_armed, soare
 from allocopt.model.levels import f_n
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 from allocopt.play.schedule.play_order import ORDERS, Tracking, merged, order_of_play
 from allocopt.play.schedule.rounding import LONGEST, efficient_apportionment
 from allocopt.play.schedule.schedule import Schedule

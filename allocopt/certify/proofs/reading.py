@@ -1,175 +1,44 @@
-"""Proof files: everything that `Solution.verify` needs, as JSON that any language can read.
+"""Reading proof files, as somebody else's claim: `load_solution`.
 
-Floats are written with Python's shortest round-trip representation, so the doubles come back to the bit; infinities are
-the strings "inf". Loading trusts nothing: everything that a proof rests on is checked or refused, and a claim that the stored
+Loading trusts nothing: everything that a proof rests on is checked or refused, and a claim that the stored
 allocation and multipliers do not prove is refused too. `allocopt/certify/referee.py` checks the same file without allocopt.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from allocopt.base.atomic_files import file_path, whole_file
+from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import (
     AllocoptError,
-    Infeasible,
-    InvalidFile,
-    InvalidOption,
     InvalidProof,
     NotProven,
-    SolverFailed,
 )
-from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.base.strict_json import read_json
+from allocopt.base.validation import in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
-from allocopt.certify.enclosure import Enclosure, enclose
-from allocopt.certify.reduction import Quotient, reduce
+from allocopt.certify.enclosure import enclose
+from allocopt.certify.proofs.writing import FORMAT, LARGEST_DOUBLE, VERSION, double_above, double_below
+from allocopt.certify.verdict import recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.levels import f_n
-from allocopt.model.program import (
-    AllocationProgram,
-    best_arm,
-    g_optimal,
-    horizon_at_level,
-    optimism,
-    regret,
-    remaining_at_log,
-)
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import best_arm, g_optimal, horizon_at_level, optimism, regret, remaining_at_log
 from allocopt.model.solution import Solution, Status
 
-__all__ = ["FORMAT", "VERSION", "exact_enclosure", "load_solution", "proof_document", "save_solution"]
+__all__ = ["load_solution"]
 
-FORMAT = "allocopt-proof"
-VERSION = 2
 _BITS = 256  # of the balls that decide whether a witness proves a claim
 _SMALL = 10_000  # k d² up to which the referee takes a second or two at most
 _LEVEL_TOLERANCE = 1e-12  # of f_n and log n, which another machine's logarithm may round otherwise
-
-
-def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
-    """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
-    target = file_path(path)
-    text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
-    with whole_file(target, overwrite=True, what="the proof file") as out:
-        out.write(text.encode("utf-8") + b"\n")
-
-
-def proof_document(solution: Solution) -> dict[str, Any]:
-    """The content of a proof file."""
-    quotient = _witness(solution)
-    assumptions, status = solution.assumptions, solution.status
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "program": _describe(solution.program),
-        "quotient": {
-            "pivot_arms": list(quotient.pivot_arms),
-            "pivot_columns": list(quotient.pivot_columns),
-            "basis_arms": list(quotient.basis_arms),
-            "coordinates": list(quotient.coordinates),
-        },
-        "assumptions": [a.as_json() for a in assumptions],
-        "method": solution.method,
-        "tol": solution.tol,
-        "claim": {"lower": _number(solution.lower), "upper": _number(solution.upper), "status": status.name},
-        "allocation": _numbers(solution.allocation),
-        "multipliers": _numbers(solution.multipliers),
-    }
-
-
-def _witness(solution: Solution) -> Quotient:
-    """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
-    program = solution.program
-    unused = solution.allocation == 0
-    if program.kind == "general" and unused.any() and program.lower.any() | np.isfinite(program.upper).any():
-        upper = np.where(unused, 0.0, program.upper)
-        try:
-            return reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper)).quotient
-        except (Infeasible, SolverFailed):
-            pass  # then nothing is proven by these arms
-    return reduce(program).quotient
-
-
-def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosure:
-    """The interval that the referee proves for a solution; only the two ends are rounded, outwards, to doubles."""
-    if precision is not None:
-        raise InvalidOption("precision: expected none with exact=True, which works in rationals")
-    verdict = referee.judge(proof_document(solution))
-    return Enclosure(_down(verdict.lower), _up(verdict.upper), solution.assumptions, 0, tuple(verdict.problems))
-
-
-def _down(x: Fraction) -> float:
-    """The largest double that is not above x."""
-    if x > _LARGEST_DOUBLE:
-        return float(_LARGEST_DOUBLE)
-    y = float(x)
-    return y if Fraction(y) <= x else math.nextafter(y, -math.inf)
-
-
-def _up(x: Fraction | None) -> float:
-    """The smallest double that is not below x."""
-    if x is None or x > _LARGEST_DOUBLE:
-        return math.inf
-    y = float(x)
-    return y if Fraction(y) >= x else math.nextafter(y, math.inf)
-
-
-_LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
-
-
-def _number(x: float) -> float | str:
-    return float(x) if np.isfinite(x) else "inf"
-
-
-def _numbers(values: Array) -> list[float | str]:
-    return [_number(x) for x in values.tolist()]
-
-
-def _describe(program: AllocationProgram) -> dict[str, Any]:
-    origin = program.origin
-    described: dict[str, Any] = {"kind": program.kind}
-    if origin.bandit is not None:
-        bandit = origin.bandit
-        described |= {
-            "arms": bandit.arms.tolist(),
-            "theta": bandit.theta.tolist(),
-            "noise_variance": bandit.noise_variance,
-            "tie_tolerance": bandit.tie_tolerance,
-            "optimal_arms": bandit.optimal_arms.tolist(),
-        }
-        if bandit.labels is not None:
-            described["labels"] = list(bandit.labels)
-    elif program.kind != "general":
-        described["arms"] = program.features.tolist()
-    if origin.gaps is not None:
-        described["gaps"] = origin.gaps.tolist()
-    if origin.pulls is not None:
-        described["pulls"] = origin.pulls.tolist()
-    if origin.number is not None:
-        described[_NUMBER_NAMES[program.kind]] = origin.number
-    if origin.horizon is not None:
-        described["n"] = origin.horizon
-    if origin.constant is not None:
-        described["constant"] = origin.constant
-    if program.kind == "general":
-        for name in ("features", "targets"):
-            described[name] = getattr(program, name).tolist()
-        for name in ("costs", "radii", "lower", "upper"):
-            described[name] = _numbers(getattr(program, name))
-    return described
-
-
-_NUMBER_NAMES = {"horizon": "f_n", "remaining": "log_n", "optimism": "width"}
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
@@ -199,13 +68,12 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 
 def _checked(document: dict[str, Any]) -> Solution:
     """The solution in a document of this version, with everything that it rests on checked."""
-    from allocopt.solving.solve import recertify
-
     program = _rebuild(_entry(document, "program", dict))
     allocation = vector("allocation", _with_inf(_entry(document, "allocation", list)), InvalidProof,
                         length=program.n_arms, infinite=True)  # fmt: skip
-    length = program.n_targets if program.target_arms is None else program.n_arms
-    multipliers = vector("multipliers", _entry(document, "multipliers", list), InvalidProof, length=length)
+    multipliers = vector(
+        "multipliers", _entry(document, "multipliers", list), InvalidProof, length=program.n_multipliers
+    )
     for name, values in (("allocation", allocation), ("multipliers", multipliers)):
         if (values < 0).any():
             i = int(np.flatnonzero(values < 0)[0])
@@ -234,7 +102,7 @@ def _checked(document: dict[str, Any]) -> Solution:
         proven = enclosure.lower, enclosure.upper
     if not _within(proven, lower, upper) and program.n_arms * program.dim**2 <= _SMALL:
         verdict = referee.judge(document)  # balls have a width too
-        proven = _down(verdict.lower), _up(verdict.upper)
+        proven = double_below(verdict.lower), double_above(verdict.upper)
     if not _within(proven, lower, upper):
         raise NotProven(
             f"claim: the file claims [{lower!r}, {upper!r}], but its allocation and multipliers prove "
@@ -323,7 +191,7 @@ def _check_listed(needed: Assumption, listed: list[Assumption]) -> None:
 
 
 def _short(x: Fraction) -> str:
-    return f"{float(x):.3g}" if abs(x) <= _LARGEST_DOUBLE else "beyond all doubles"
+    return f"{float(x):.3g}" if abs(x) <= LARGEST_DOUBLE else "beyond all doubles"
 
 
 def _bad_numbers(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -346,35 +214,6 @@ def _bad_numbers(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
             exact = False
         if not exact:
             yield place, f"expected a double, but {str(value)[:40]} is none"
-
-
-def read_json(source: Path, refusal: type[InvalidFile] = InvalidFile) -> Any:
-    """A JSON file's content, or `InvalidFile` with what is wrong and where; a key that is there twice raises ``refusal``."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise refusal(f"{source}: the key {twice!r} is there twice; which one is meant?")
-        return result
-
-    try:
-        return json.loads(source.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
-    except InvalidFile:
-        raise
-    except OSError as error:
-        raise InvalidFile(f"{source}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InvalidFile(f"{source}: expected JSON text, but it is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise InvalidFile(
-            f"{source}: not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
-    except RecursionError:
-        raise InvalidFile(f"{source}: not valid JSON: nested too deeply") from None
-    except ValueError:
-        raise InvalidFile(f"{source}: not valid JSON: it holds a number of thousands of digits") from None
 
 
 def _entry(document: dict[str, Any], name: str, kind: type) -> Any:
