@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.strict_json import json_number, read_json
+from allocopt.base.json_data import json_number, read_json
 from allocopt.cli.app import File, Json, app, print_json
 from allocopt.insight import plots
 from allocopt.insight.instances.files import read_instance, read_vector

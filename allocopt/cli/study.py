@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from allocopt.base.strict_json import json_data
+from allocopt.base.json_data import json_data
 from allocopt.cli.app import Json, app, print_json
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.study import StudyCallback, StudyProgress, StudyResult, study

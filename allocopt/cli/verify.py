@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from allocopt.base.errors import InvalidOption, NotProven
-from allocopt.base.strict_json import json_data
+from allocopt.base.json_data import json_data
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.strict_json import json_data, json_number
+from allocopt.base.json_data import json_data, json_number
 from allocopt.certify.enclosure import Enclosure
 from allocopt.model.solution import Solution
 from allocopt.model.standing import confirmed

@@ -260,7 +260,7 @@ def test_a_direction_proves_only_what_it_sees():
     known = free_span(rows, np.zeros(0, dtype=np.int64))
 
     def proves(target, y):
-        return feasibility._proves(program, known, rows, program.targets, np.arange(2), target, np.array(y))
+        return feasibility._proves(program, known, rows, program.targets, np.arange(2), target, np.array(y), 0.0)
 
     assert proves(0, [1.0, 0.0, 0.0]) is True  # 2²  > 1 · 1
     assert proves(0, [1.0, 3.0, 0.0]) is True  # 2² > 1 + 9/4

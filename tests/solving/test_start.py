@@ -127,13 +127,11 @@ def test_a_start_out_of_which_nothing_follows_is_left_alone():
 
 @pytest.mark.parametrize("arms", [300, 1200])
 @settings(max_examples=40)
-@given(rank=st.integers(1, 4), more=st.integers(1, 4), seed=seeds)
+@given(rank=st.integers(2, 4), more=st.integers(1, 4), seed=seeds)  # with rank 1, best and worst arm are all there is
 def test_sets_that_are_rank_deficient_up_to_rounding_are_solved_wherever_they_are_kept(arms, rank, more, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(arms, rank)) @ rng.normal(size=(rank, rank + more))
     bandit = ao.LinearBandit(rows, rng.normal(size=rank + more))
-    if rank == 1:
-        return  # best arm and worst arm are all there is
     s = Allocator(rows).solve(bandit.gaps)
     assert answered(s)
     assert agree(s, ao.solve(ao.programs.regret(bandit)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidOption
-from allocopt.base.strict_json import json_data
+from allocopt.base.json_data import json_data
 from allocopt.base.validation import Array, positive_number, whole_number
 from allocopt.insight.documents import enclosure_document, interval, solution_document
 from allocopt.insight.hardness.removal import Removal

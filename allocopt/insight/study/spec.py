@@ -13,7 +13,7 @@ from typing import Any
 
 from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidFile, InvalidOption
-from allocopt.base.strict_json import json_data
+from allocopt.base.json_data import json_data
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import positive_number, whole_number
 from allocopt.insight.study.design import MOST_INSTANCES, Design, Point, grid_values, parameter_value, random_values

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from allocopt.base.atomic_files import whole_file
-from allocopt.base.strict_json import json_number
+from allocopt.base.json_data import json_number
 
 if TYPE_CHECKING:
     from allocopt.play.schedule.schedule import Schedule

@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
 from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
-from allocopt.base.strict_json import read_json
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.policies.phase import Phase
