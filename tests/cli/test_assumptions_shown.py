@@ -134,7 +134,7 @@ def test_the_proof_is_made_unless_refused(file, command, refusal):
 def test_large_sets_are_proven_too(tmp_path, monkeypatch):
     """What counts as large is made small here: 2500 arms are solved block by block."""
     monkeypatch.setattr("allocopt.model.arms.opening.LARGE", 100)
-    monkeypatch.setattr("allocopt.model.arms._MANY", 100)
+    monkeypatch.setattr("allocopt.model.arms.opening.MANY", 100)
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((2500, 2))
     np.savez(tmp_path / "many.npz", arms=arms, theta=[1.0, 0.5])
