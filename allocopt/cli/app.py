@@ -10,7 +10,10 @@ import typer
 
 from allocopt.base.version import __version__
 
-__all__ = ["File", "Json", "Verify", "app", "print_json"]
+__all__ = ["SECONDS_BEFORE_PROGRESS", "File", "Json", "Verify", "app", "print_json"]
+
+SECONDS_BEFORE_PROGRESS = 2.0
+"""So long a command works before it shows its progress: what is done by then needs no progress line."""
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -18,7 +18,7 @@ from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.monitor import Progress
-from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, File, Json, Verify, app, print_json
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
 from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
@@ -27,7 +27,6 @@ from allocopt.insight.instances.files import Instance, read_instance, read_vecto
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.standing import confirmed, usable
 
-_PATIENCE = 2.0  # seconds before anything is shown of the progress
 _PICTURES = (".png", ".svg", ".pdf")
 _NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
@@ -48,7 +47,7 @@ def hardness_command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What makes an instance hard: who pays, who confuses, what c depends on, what optimism costs."""
+    """What makes an instance hard: informative and confusing arms, what c depends on, what optimism costs."""
     _check_outputs(file, html, plot, force)
     instance = read_instance(file)
     if theta is not None:
@@ -144,7 +143,7 @@ def _progress() -> Iterator[tuple[StepCallback, Any]]:
     def watch(progress: Progress) -> None:
         status.update(f"hardness: {progress.method}, step {progress.iteration}, gap {progress.gap:.1e}")
 
-    timer = threading.Timer(_PATIENCE, status.start)
+    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, status.start)
     timer.daemon = True
     if console.is_terminal:
         timer.start()

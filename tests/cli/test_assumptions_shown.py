@@ -151,7 +151,7 @@ def test_a_proof_that_does_not_bear_out_the_bounds_is_said_and_exits_with_1(file
     real = ao.Solution.verify
     monkeypatch.setattr(ao.Solution, "verify", wrong)
     shown = invoke(command, file)
-    assert shown.exit_code == 1 and "does not bear out" in shown.output
+    assert shown.exit_code == 1 and "does not confirm" in shown.output
     assert json.loads(invoke(command, file, "--json").output)["confirmed"] is False
 
 

@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     status: str = Status.FAILED.name
     reason: str | None = None
     assumptions: str | None = None
-    """What the bounds take for granted, in words; None where that is nothing."""
+    """What the bounds assume, in words; None where that is nothing."""
 
     @classmethod
     def rounded(cls, value: float, tol: float) -> Answer:
@@ -187,7 +187,7 @@ def _regret_constants(made: Sequence[MadeInstance | str], asked: Asked) -> list[
             found[i] = _attempt(_alone, instance, asked)
     for members in groups.values():
         together = _attempt(_batch, [made[i] for i in members], asked)
-        if isinstance(together, str):  # somebody spoils it for all: one after the other, to see who it is
+        if isinstance(together, str):  # one of them fails the whole batch: one by one, to find which
             for i in members:
                 single = _attempt(_batch, [made[i]], asked)
                 found[i] = single if isinstance(single, str) else single[0]
