@@ -19,11 +19,20 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidOption
 from allocopt.base.json_data import json_number, read_json
-from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, File, Json, app, print_json
+from allocopt.cli.app import (
+    SECONDS_BEFORE_PROGRESS,
+    File,
+    Json,
+    NoiseVariance,
+    Theta,
+    app,
+    given_bandit,
+    given_instance,
+    print_json,
+)
 from allocopt.insight import plots
-from allocopt.insight.instances.files import read_instance, read_vector
 from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
@@ -55,8 +64,8 @@ def simulate_command(
     ] = None,
     runs: Annotated[int, typer.Option("--runs", "-r", help="Independent runs of each policy.")] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same runs, however many workers.")] = 0,
-    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    theta: Theta = None,
+    noise_variance: NoiseVariance = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes (default: one per core for long simulations).", show_default=False)
     ] = None,
@@ -84,7 +93,8 @@ def simulate_command(
     from allocopt.play.simulation.simulate import simulate
     from allocopt.policies.parsing import parse
 
-    bandit = _bandit(file, theta, noise_variance)
+    missing = "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
+    bandit = given_bandit(given_instance(file, theta), noise_variance, missing)
     asked = [parse(text) for text in (policy or NAMES)]
     names = [p.name for p in asked]
     for name in names:
@@ -131,17 +141,6 @@ def simulate_command(
         print_json(_document(results, solution, pictures))
     else:
         _show(results, solution, pictures, out)
-
-
-def _bandit(file: Path, theta: str | None, noise_variance: float | None) -> LinearBandit:
-    instance = read_instance(file)
-    parameter = instance.theta if theta is None else read_vector("--theta", theta)
-    if parameter is None:
-        raise InvalidInstance(
-            "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
-        )
-    noise = noise_variance if noise_variance is not None else instance.noise_variance
-    return LinearBandit(instance.arms, parameter, 1.0 if noise is None else noise, labels=instance.labels)
 
 
 def _check_targets(out: Path | None, plot: Path | None) -> None:
