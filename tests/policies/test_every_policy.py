@@ -185,7 +185,7 @@ def test_machine_code_is_made_anew_when_a_function_that_is_called_changes():
         space = {"compiled": compiling.compiled, "CONSTANT": constant, "__name__": "somewhere"}
         exec("@compiled\ndef inner(x):\n    return x + CONSTANT\n\ndef outer(x):\n    return inner(x)\n", space)
         seen = {}
-        compiling._reached(space["outer"], seen)
+        compiling._add_reachable_code(space["outer"], seen)
         return seen
 
     assert module(1.0) == module(1.0)

@@ -1,4 +1,4 @@
-"""ConstraintCheck: how well a number of pulls knows what the constraints ask for."""
+"""ConstraintCheck: the norms after a number of pulls, against the radii of the constraints."""
 
 from __future__ import annotations
 
