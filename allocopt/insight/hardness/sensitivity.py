@@ -1,7 +1,7 @@
 r"""How c(A,θ) answers to its data: most confusing alternatives, derivatives, what optimism would pay.
 
 Everything here starts from an `Optimum`: a certified pair (α, λ) of the regret program, in the quotient by the optimal arms,
-where α(x*) = ∞ is exact. The alternatives are those of the lower bound's proof (Theorem `thm:lower` of the paper), the
+where α(x*) = ∞ is exact. The alternatives are those of the lower bound's proof (Theorem 1, `thm:lower`), the
 derivatives are the envelope theorem's.
 """
 
