@@ -360,7 +360,7 @@ cache (RssFile, which the system takes back when it needs it), looked at every {
 
 {table(head, [line])}
 
-The same file as a Dask array (`allocopt.model.arms.dask_npy(path)`, {two["chunks"]} chunks) on
+The same file as a Dask array (`ao.arms.dask_npy(path)`, {two["chunks"]} chunks) on
 `LocalCluster(n_workers=2, threads_per_worker=1, processes=True)`; then once more, and a worker gets `kill -9` while it prices
 its chunks.
 
