@@ -1,5 +1,6 @@
 """Every Python block of README.md and docs/*.md runs as printed: block after block, one namespace a page, no warnings."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # not `python script.py`: worker processes would run such a script again
 RUN = "import sys; name = sys.argv[1]; exec(compile(open(name).read(), name, 'exec'), {'__name__': '__main__'})"
@@ -52,3 +53,31 @@ def anchors(text):
     """The anchors that GitHub makes of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+NAMED = re.compile(r"`(?:allocopt/)?([\w/]+\.py)(?::([\w.]+))?`")
+
+
+def defined(tree, dotted):
+    """Whether a module defines a function, a class or a name of its own, or ``Class.method``."""
+    first, _, rest = dotted.partition(".")
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == first:
+            return not rest or defined(node, rest)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if not rest and any(isinstance(t, ast.Name) and t.id == first for t in targets):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_files_and_functions_that_a_page_names_are_there(page):
+    for path, name in NAMED.findall(page.read_text(encoding="utf-8")):
+        found = [place for place in (ROOT / path, ROOT / "allocopt" / path, ROOT / "solvers" / path) if place.exists()]
+        if "/" not in path and not name:  # `exact.py` where the folder was said before
+            found = [
+                f for room in ("allocopt", "solvers", "benchmarks", "tests") for f in (ROOT / room).glob(f"**/{path}")
+            ]
+        assert found, f"{page.name} names {path}"
+        if name:
+            assert defined(ast.parse(found[0].read_text(encoding="utf-8")), name), f"{page.name} names {path}:{name}"
