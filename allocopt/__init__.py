@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the table below 
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.monitor import Progress as Progress
-    from allocopt.certify.proof import load_solution as load_solution
+    from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
     from allocopt.insight.hardness.hardness import Hardness as Hardness
@@ -71,7 +71,7 @@ _WHERE = {
     ),
     "certify.enclosure": ("Enclosure",),
     "certify.monitor": ("Progress",),
-    "certify.proof": ("load_solution",),
+    "certify.proofs.reading": ("load_solution",),
     "insight.hardness.hardness": ("Hardness", "hardness"),
     "insight.instances": ("instances",),
     "insight.plots": ("plots",),

@@ -34,7 +34,7 @@ import numpy as np
 from peers import PEERS, Answer
 
 import allocopt
-from allocopt.certify.canonical import evaluate
+from allocopt.certify.certificate import evaluate
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.insight.instances import counter_example, random_unit
 from allocopt.model.solution import Solution

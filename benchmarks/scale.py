@@ -37,8 +37,11 @@ import numpy as np
 import threadpoolctl
 
 import allocopt as ao
+from allocopt.base.machine import available_cores
 from allocopt.certify.monitor import Progress
-from allocopt.model.arms import LARGE, available_cores, block_rows, dask_npy
+from allocopt.model.arms import dask_npy
+from allocopt.model.arms.blocks import block_rows
+from allocopt.model.arms.opening import LARGE
 
 HERE = Path(__file__).resolve().parent
 TOL = 1e-6

@@ -27,7 +27,7 @@ from scipy.linalg import null_space
 
 import allocopt as ao
 from allocopt.insight.instances import random_unit
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 from allocopt.solving.allocator import Allocator
 from allocopt.solving.batch import solve_many
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import best_scale
+from allocopt.certify.certificate import best_scale
 from allocopt.linear.dense import (
     add_diagonal,
     add_entries,

@@ -1,13 +1,15 @@
-"""One BLAS thread for small matrices: two threads that wait for each other cost more than the arithmetic."""
+"""This machine: the cores that may be used, and one BLAS thread for small matrices, where two only wait for each other."""
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 from typing import Any
 
 import threadpoolctl
 
-__all__ = ["single_threaded"]
+__all__ = ["available_cores", "single_threaded"]
 
 
 @cache
@@ -17,7 +19,10 @@ def _controller(_: int) -> threadpoolctl.ThreadpoolController:
 
 def single_threaded() -> Any:
     """A context in which BLAS uses one thread."""
-    import sys
-
     # scipy.linalg brings its own BLAS, so look again if it was not there yet the last time
     return _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -150,7 +150,7 @@ def reduce(program: AllocationProgram) -> Reduction:
     assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
     reduction = Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
     if len(asked) and np.isfinite(program.upper).any():
-        hopeless = proven_infeasible(program, rows, goals, asked)
+        hopeless = proven_infeasible(program, rows, goals, asked, bound_error(program))
         if hopeless is not None:
             j, norm = hopeless
             raise Infeasible(

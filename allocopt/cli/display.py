@@ -17,7 +17,7 @@ from rich.table import Table
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.monitor import Callback, Progress
-from allocopt.model.assuming import assuming
+from allocopt.linear.assumptions import assuming
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import confirmed, taken_for_granted, why_not
 

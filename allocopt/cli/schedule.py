@@ -15,13 +15,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.certify.proof import FORMAT, load_solution, read_json
+from allocopt.base.strict_json import read_json
+from allocopt.certify.proofs.reading import load_solution
+from allocopt.certify.proofs.writing import FORMAT
 from allocopt.cli.app import Json, app, print_json
 from allocopt.cli.display import progress_line
 from allocopt.insight.instances.files import Instance, read_instance, read_vector
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import AllocationProgram, horizon_at_level
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution
 from allocopt.model.standing import usable
 from allocopt.play.schedule.plan import fixed_number_of_rounds

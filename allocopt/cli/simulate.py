@@ -20,12 +20,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.certify.proof import read_json
+from allocopt.base.strict_json import read_json
 from allocopt.cli.app import File, Json, app, print_json
 from allocopt.insight import plots
 from allocopt.insight.instances.files import read_instance, read_vector
+from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
-from allocopt.model.assuming import sentences
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
 from allocopt.model.standing import caveat

@@ -16,7 +16,8 @@ from allocopt.cli.display import progress_line, solution_document, solution_tabl
 from allocopt.insight.instances.files import Instance, read_instance, read_vector
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import AllocationProgram, at_level
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import at_level
 from allocopt.model.solution import Status
 from allocopt.model.standing import confirmed, usable
 from allocopt.solving.solve import solve

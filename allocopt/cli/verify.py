@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 
 from allocopt.base.errors import InvalidOption, NotProven
-from allocopt.certify.proof import exact_enclosure, load_solution
+from allocopt.certify.proofs.reading import load_solution
+from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
 from allocopt.cli.display import enclosure_document, interval

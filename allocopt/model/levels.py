@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, matrix, positive_number, whole_number
+from allocopt.linear.information import gram_norms
 
 __all__ = [
     "confidence_widths",
@@ -214,8 +215,6 @@ def confidence_widths(directions: Any, gram: Any, level: float, noise_variance: 
     >>> confidence_widths([[1, 0], [0, 1]], [[4, 0], [0, 0]], level=4.0)
     array([ 1., inf])
     """
-    from allocopt.linear.information import gram_norms
-
     x = matrix("directions", directions, InvalidInstance)
     factor = positive_number("level", level, InvalidOption) * positive_number("noise_variance", noise_variance)
     widths: Array = np.sqrt(factor * gram_norms(gram, x))

@@ -16,10 +16,10 @@ import numpy as np
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, frozen, positive_number, whole_number
+from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
-from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.solve import solve
 

@@ -14,10 +14,10 @@ from allocopt.base.errors import AllocoptError
 from allocopt.base.machine import single_threaded
 from allocopt.base.processes import WorkerDied, finished, may_start_processes
 from allocopt.base.validation import Array
-from allocopt.certify.pricing import SurveyReport
 from allocopt.linear.assumptions import Assumption
+from allocopt.model.arms.survey import SurveyReport
 from allocopt.model.bandit import LinearBandit, arm_matrix
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Status
 from allocopt.solving.allocator import ordinary_solution
 from allocopt.solving.solve import solve

@@ -10,11 +10,10 @@ from typer.testing import CliRunner
 
 import allocopt as ao
 from allocopt.cli import demo, hardness, schedule, simulate, solve
-from allocopt.cli.main import main as cli
+from allocopt.cli import main as cli
 from allocopt.insight.hardness.report import document, sections
 from allocopt.insight.study import quantities as study_quantities
-from allocopt.linear.assumptions import Assumption
-from allocopt.model.assuming import assuming, sentences
+from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.solution import Status
 from allocopt.model.standing import caveat, confirmed, usable
 from allocopt.play.audit import audit

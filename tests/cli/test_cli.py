@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import allocopt as ao
 from allocopt.certify.monitor import Progress
 from allocopt.cli import display
+from allocopt.cli import main as cli
 from allocopt.cli import solve as solve_module
-from allocopt.cli.main import main as cli
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]

@@ -217,6 +217,7 @@ print(solution.value)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executable", [sys.executable, "/bin/false"])
 def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executable, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
@@ -234,6 +235,7 @@ def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executab
     assert entries == {"minimise", "_quotient", "begin", "_certify", "_prepare"}
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_second_python_compiles_alone(tmp_path, monkeypatch):
     """Where sys.executable is another program, as in applications that embed Python, it is not waited for."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

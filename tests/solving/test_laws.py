@@ -11,7 +11,7 @@ from strategies import answered, bandits
 import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed, optimism_example, soare
 from allocopt.model.levels import f_n
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 
 EASY = ("plain", "integers", "duplicates", "collinear", "as many arms as dimensions", "zero is optimal")
 seeds = st.integers(0, 2**32 - 1)

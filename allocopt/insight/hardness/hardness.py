@@ -21,10 +21,9 @@ from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry
 from allocopt.insight.hardness.removal import Removal, removal, without
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
 from allocopt.insight.hardness.sensitivity import Alternative, Optimum, Sensitivity
-from allocopt.linear.assumptions import Assumption
-from allocopt.model.assuming import assuming, sentences
+from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import best_arm
+from allocopt.model.programs import best_arm
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import caveat, why_not
 from allocopt.solving.solve import solve

@@ -9,13 +9,14 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.canonical import Bounds, Canonical, whitener
+from allocopt.certify.certificate import evaluate
 from allocopt.certify.monitor import Callback
 from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.linear.assumptions import assuming
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Status
 from allocopt.model.standing import caveat
 from allocopt.solving.solve import solve

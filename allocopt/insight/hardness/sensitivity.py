@@ -17,15 +17,17 @@ from allocopt.base.errors import InvalidInstance, SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import BINDING, SUPPORT
 from allocopt.base.validation import Array, IntArray, frozen
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, settle, whitener
+from allocopt.certify.canonical import Bounds, Canonical, whitener
+from allocopt.certify.certificate import evaluate, settle
 from allocopt.certify.monitor import Callback
 from allocopt.certify.reduction import Reduction, reduce
+from allocopt.certify.verdict import certified_solution
 from allocopt.linear.modulo import Modulo
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import optimism, regret
+from allocopt.model.programs import optimism, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import why_not
-from allocopt.solving.solve import certified_solution, solve
+from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,12 +18,13 @@ from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, positive_number, vector
 from allocopt.insight.instances.files import Instance
 from allocopt.insight.study.source import reason_of
+from allocopt.linear.assumptions import sentences
 from allocopt.linear.floating import GAP_ERROR
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model import programs
-from allocopt.model.assuming import sentences
 from allocopt.model.bandit import LinearBandit, arm_matrix
-from allocopt.model.program import AllocationProgram, horizon_at_level
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import usable, why_not
 from allocopt.solving.allocator import MOST_ARMS

@@ -19,8 +19,8 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, frozen, whole_number
+from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
-from allocopt.model.assuming import assuming, sentences
 from allocopt.model.solution import Solution
 from allocopt.model.standing import usable
 from allocopt.play.schedule.constraint_check import ConstraintCheck

@@ -14,8 +14,8 @@ import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
 from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
+from allocopt.base.strict_json import read_json
 from allocopt.base.validation import Array, IntArray, vector, whole_number
-from allocopt.certify.proof import read_json
 from allocopt.model.bandit import LinearBandit
 
 if TYPE_CHECKING:
