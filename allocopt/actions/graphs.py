@@ -15,6 +15,8 @@ from itertools import combinations, islice, pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from allocopt.actions.oracles import (
     Arc,
@@ -293,8 +295,6 @@ def _trees(trees: Trees) -> Iterator[list[int]]:
 
 def _matchings(family: Assignments) -> Iterator[list[int]]:
     """Take or leave edge after edge, as long as a matching of the largest size can still come of it."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
 
     def largest(edges: Sequence[int]) -> int:
         rows, columns = [family.ends[i][0] for i in edges], [family.ends[i][1] for i in edges]

@@ -246,7 +246,7 @@ class Assignments(Incidence):
 
     def __call__(self, direction: Any, /) -> tuple[Array, tuple[Edge, ...]]:
         """A cheapest matching among those with the most edges."""
-        from scipy.optimize import linear_sum_assignment  # here, so that ``import allocopt`` stays quick
+        from scipy.optimize import linear_sum_assignment  # here: it takes a fifth of a second to load
 
         weights = _direction(direction, self.dim)
         # an absent edge costs more than all others together, so that as few as possible are taken
@@ -281,7 +281,7 @@ def assignment_oracle(G: Any) -> Assignments:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedArms:
+class ListOracle:
     """Oracle of arms in memory; made by `list_oracle`."""
 
     arms: Array
@@ -297,7 +297,7 @@ class ListedArms:
         return self.arms[row], row
 
 
-def list_oracle(arms: Any) -> ListedArms:
+def list_oracle(arms: Any) -> ListOracle:
     """Oracle of a list of arms: for comparison with the others, and for tests.
 
     Examples
@@ -308,4 +308,4 @@ def list_oracle(arms: Any) -> ListedArms:
     points = matrix("arms", arms, InvalidInstance)
     if not points.size:
         raise InvalidInstance(f"arms: expected at least one arm and one column, got shape {points.shape}")
-    return ListedArms(points)
+    return ListOracle(points)

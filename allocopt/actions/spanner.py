@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,13 @@ from scipy.linalg import lu, qr, solve_triangular
 from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from allocopt.actions.oracle_spanner import OracleSpanner, oracle_spanner
 from allocopt.actions.oracles import Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
-
-if TYPE_CHECKING:
-    from allocopt.actions.oracle_spanner import OracleSpanner
 
 __all__ = ["Spanner", "barycentric_spanner"]
 
@@ -97,8 +95,6 @@ def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner | OracleSp
     array([ 0.5, -1. ])
     """
     if isinstance(arms, Oracle):
-        from allocopt.actions.oracle_spanner import oracle_spanner
-
         return oracle_spanner(arms, 2.0 if C is None else C)
     bound = _bound(1.0 if C is None else C)
     points = matrix("arms", arms, InvalidInstance)

@@ -35,17 +35,17 @@ class _LazyField:
     """Reads through a `Lazy`."""
 
     def __init__(self, name: str, default: Any) -> None:
-        self.name = name
+        self.place = f"_{name}"
         self.default = default
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self.default
-        value = vars(instance)[self.name]
+        value = getattr(instance, self.place)
         return value.value if isinstance(value, Lazy) else value
 
     def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self.name] = value
+        object.__setattr__(instance, self.place, value)  # dataclasses may be frozen
 
 
 def lazy_fields(*names: str) -> Callable[[type[_Class]], type[_Class]]:
@@ -61,4 +61,4 @@ def lazy_fields(*names: str) -> Callable[[type[_Class]], type[_Class]]:
 
 def payload(instance: Any, name: str) -> Any:
     """What a lazy field was given: its `Lazy`, where it has one, whether or not it was read since."""
-    return vars(instance)[name]
+    return getattr(instance, f"_{name}")

@@ -31,3 +31,6 @@ recomputed certificate does not suffer."""
 
 BINDING: Final = 1e-6
 """A constraint is called binding when its multiplier is positive or its slack is below this, relatively."""
+
+NOT_ZERO: Final = 1e-300
+"""Stands where a divisor might be zero: below everything that is computed from admissible data, so that it changes no number."""

@@ -19,6 +19,7 @@ from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidOption, Me
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.monitor import Progress
 from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
 from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
 from allocopt.insight.hardness.report_page import page
@@ -119,8 +120,6 @@ def _check_outputs(file: Path, html: Path | None, plot: Path | None, force: bool
 
 def _draw(h: Hardness, path: Path, force: bool) -> None:
     """The geometry where it can be seen (two or three dimensions), else the allocation."""
-    from allocopt.insight import plots
-
     seen = h.bandit.dim in (2, 3)
     figure = plots.geometry(h.bandit, h.solution, h.alternatives) if seen else plots.allocation(h.solution)
     plots.save(figure, path, overwrite=force)

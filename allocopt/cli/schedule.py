@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.strict_json import read_json
+from allocopt.base.json_data import read_json
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import FORMAT
 from allocopt.cli.app import Json, app, print_json

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.strict_json import read_json
+from allocopt.base.json_data import json_number, read_json
 from allocopt.cli.app import File, Json, app, print_json
 from allocopt.insight import plots
 from allocopt.insight.instances.files import read_instance, read_vector
@@ -29,7 +29,7 @@ from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
 from allocopt.model.standing import caveat
-from allocopt.play.simulation.simulate import SimulationCallback, SimulationResult, simulate
+from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES
 from allocopt.solving.solve import solve
@@ -81,6 +81,8 @@ def simulate_command(
 
     With --out everything that is finished is kept: the same command goes on where it was stopped.
     """
+    # here, since both load numba, which takes half a second: the other commands do without
+    from allocopt.play.simulation.simulate import simulate
     from allocopt.policies.parsing import parse
 
     bandit = _bandit(file, theta, noise_variance)
@@ -282,8 +284,8 @@ def _document(results: list[SimulationResult], solution: Solution | None, pictur
         "horizon": first.horizon,
         "runs": first.runs,
         "seed": dict(first.seed),
-        "c": constant if math.isfinite(constant) else "inf",
-        "c_log_n": constant * math.log(first.horizon) if math.isfinite(constant) else "inf",
+        "c": json_number(constant),
+        "c_log_n": json_number(constant * math.log(first.horizon)),
         "c_status": None if solution is None else solution.status.name,
         "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),

@@ -12,7 +12,8 @@ from rich.console import Console
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array
 from allocopt.cli.app import File, Json, Verify, app, print_json
-from allocopt.cli.display import progress_line, solution_document, solution_tables
+from allocopt.cli.display import progress_line, solution_tables
+from allocopt.insight.documents import solution_document
 from allocopt.insight.instances.files import Instance, read_instance, read_vector
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from allocopt.base.json_data import json_data
 from allocopt.cli.app import Json, app, print_json
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.study import StudyCallback, StudyProgress, StudyResult, study
@@ -138,12 +139,8 @@ def _document(result: StudyResult) -> dict[str, Any]:
         "computed": result.computed,
         "seconds": result.seconds,
         "counts": result.counts,
-        "quantities": [{k: _number(v) for k, v in line.items()} for line in result.summary()],
+        "quantities": json_data(result.summary()),
         "reasons": result.reasons(),
         "assumptions": [{"text": text, "rows": count} for text, count in result.assumptions().items()],
         "damaged_parts": list(result.damaged),
     }
-
-
-def _number(value: Any) -> Any:
-    return "inf" if value == float("inf") else value

@@ -89,12 +89,14 @@ class Solution:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied by its fields (a mapping proxy cannot be); vectors of a few entries stay so."""
-        values = []
-        for f in fields(Solution):
-            given = payload(self, f.name)
-            values.append(given if isinstance(given, SparseVector) else getattr(self, f.name))
-        values[[f.name for f in fields(Solution)].index("stats")] = dict(self.stats)
-        return Solution, tuple(values)
+        values = {
+            f.name: getattr(self, f.name) for f in fields(Solution) if f.name not in ("allocation", "multipliers")
+        }
+        for name in ("allocation", "multipliers"):
+            given = payload(self, name)
+            values[name] = given if isinstance(given, SparseVector) else getattr(self, name)
+        values["stats"] = dict(self.stats)
+        return Solution, tuple(values[f.name] for f in fields(Solution))
 
     @property
     def value(self) -> float:

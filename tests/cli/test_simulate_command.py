@@ -13,7 +13,8 @@ from simulating import BANDIT, same, snapshot
 import allocopt as ao
 from allocopt.cli import main as cli
 from allocopt.cli import simulate as command  # adds the command
-from allocopt.play.simulation.simulate import load_simulation, simulate
+from allocopt.play.simulation.result import load_simulation
+from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import LinTS
 
 ROOT = Path(__file__).parents[2]

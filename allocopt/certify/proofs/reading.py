@@ -20,7 +20,7 @@ from allocopt.base.errors import (
     InvalidProof,
     NotProven,
 )
-from allocopt.base.strict_json import read_json
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
 from allocopt.certify.enclosure import enclose

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidOption
+from allocopt.base.json_data import json_data
 from allocopt.base.validation import Array, positive_number, whole_number
-from allocopt.cli.display import enclosure_document, interval, solution_document
-from allocopt.insight.hardness.hardness import Addition, Hardness
+from allocopt.insight.documents import enclosure_document, interval, solution_document
 from allocopt.insight.hardness.removal import Removal
 from allocopt.model.solution import Solution
 from allocopt.model.standing import caveat, confirmed, taken_for_granted
+
+if TYPE_CHECKING:  # hardness.py itself writes the report
+    from allocopt.insight.hardness.hardness import Addition, Hardness
 
 __all__ = ["WIDTHS", "Section", "document", "printable", "sections"]
 
@@ -285,7 +288,7 @@ def document(
          "status": a.solution.status.name, "assumptions": _assumptions(a.solution), "note": a.note} for a in additions
     ]  # fmt: skip
     best = h.best_arm
-    plain: dict[str, Any] = _plain({
+    plain: dict[str, Any] = json_data({
         "constant": {"value": h.solution.value, "lower": h.solution.lower, "upper": h.solution.upper},
         "status": h.status.name,
         "assumptions": _assumptions(h.solution),
@@ -313,15 +316,3 @@ def document(
         "warnings": h.warnings,
     })  # fmt: skip
     return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return [_plain(entry) for entry in value.tolist()]
-    if isinstance(value, float):
-        return float(value) if np.isfinite(value) else None if np.isnan(value) else "inf" if value > 0 else "-inf"
-    return value

@@ -12,12 +12,15 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allocopt.base.errors import AllocoptError
 from allocopt.base.version import __version__
-from allocopt.insight.hardness.hardness import Addition, Hardness
+from allocopt.insight import plots
 from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
+
+if TYPE_CHECKING:  # hardness.py itself writes the page
+    from allocopt.insight.hardness.hardness import Addition, Hardness
 
 __all__ = ["page"]
 
@@ -107,8 +110,6 @@ def _pictures(h: Hardness) -> str:
     """The instance and its allocation as embedded pictures, or a line that says why there is none."""
     if importlib.util.find_spec("matplotlib") is None:
         return "<p class=\"more\">No pictures: they need matplotlib (pip install 'allocopt[plots]').</p>"
-    from allocopt.insight import plots
-
     made = []
     try:
         if h.bandit.dim in (2, 3):
@@ -121,8 +122,6 @@ def _pictures(h: Hardness) -> str:
 
 
 def _figure(caption: str, drawn: Any) -> str:
-    from allocopt.insight import plots
-
     with tempfile.TemporaryDirectory() as folder:
         encoded = base64.b64encode(plots.save(drawn, Path(folder) / "picture.png").read_bytes()).decode("ascii")
     return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.base.errors import SolverFailed
 from allocopt.certify.canonical import whitener
-from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.insight.hardness.optimum import Optimum
 
 __all__ = ["Confusing", "Informative", "confusing", "informative"]
 
@@ -45,7 +45,7 @@ def informative(at: Optimum) -> tuple[Informative, ...]:
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> [(e.arm, round(e.allocation, 6)) for e in informative(optimum(counter_example(0.01), 1e-8))]
     [(1, 8.0)]
     """
@@ -76,7 +76,7 @@ def confusing(at: Optimum) -> tuple[Confusing, ...]:
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> [(e.arm, round(e.multiplier, 6)) for e in confusing(optimum(counter_example(0.01), 1e-8))]
     [(2, 8.0)]
     """

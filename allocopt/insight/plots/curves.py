@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray, matrix, positive_number, vector
 from allocopt.insight.plots.style import (
     BLACK,
@@ -97,7 +98,7 @@ def family_curve(
             axes.plot(x, low, color=colour, linewidth=0.5)
             if solved.any():
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    widest = max(widest, float(np.nanmax((high - low) / np.maximum(np.abs(low), 1e-300))))
+                    widest = max(widest, float(np.nanmax((high - low) / np.maximum(np.abs(low), NOT_ZERO))))
         if reference is not None:
             points, values = _reference(reference, curves)
             axes.plot(

@@ -23,6 +23,11 @@ from typing import Any
 
 from allocopt.base.errors import InvalidFile, MethodUnavailable
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 __all__ = ["StudyFolder", "needs_pyarrow"]
 
 _FORMAT = "allocopt-study"
@@ -303,12 +308,8 @@ def _locked(folder: Path) -> Iterator[None]:
     with (folder / f"{_OURS}lock").open("a+b") as handle:
         try:
             if sys.platform == "win32":
-                import msvcrt
-
                 msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
             else:
-                import fcntl
-
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             raise InvalidFile(f"{folder}: another process is working on this study; wait for it or stop it") from None

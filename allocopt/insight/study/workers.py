@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from allocopt.base.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
 from allocopt.base.processes import WorkerDied, finished
+from allocopt.base.version import __version__
 from allocopt.insight.study.design import Point
 from allocopt.insight.study.function import UserFunction
 from allocopt.insight.study.quantities import Answer, Asked, answers
@@ -33,8 +34,6 @@ _CONNECT_SECONDS = 15
 
 def environment() -> dict[str, Any]:
     """What the last digits of the answers depend on besides the spec."""
-    from allocopt.base.version import __version__
-
     return {"allocopt": __version__, "compiled": compiled_kernel() is not None}
 
 
@@ -145,6 +144,7 @@ def _on_processes(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
 
 def _must_travel(blocks: Blocks) -> None:
     """Refuse a function that cannot be sent to other processes, before it is tried."""
+    # here: most studies finish in this process and never need joblib
     from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
 
     source = blocks._source

@@ -24,6 +24,7 @@ from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
 from allocopt.model.standing import usable
 from allocopt.play.schedule.constraint_check import ConstraintCheck
+from allocopt.play.schedule.files import schedule_document, write_csv, write_json
 from allocopt.play.schedule.plan import (
     apportioned,
     check_choices,
@@ -258,20 +259,14 @@ class Schedule:
 
     def to_csv(self, path: str | PathLike[str], *, per_round: bool = False, force: bool = False) -> None:
         """Write the runs (or every round) as CSV, line by line; an existing file is kept unless ``force``."""
-        from allocopt.play.schedule.files import write_csv
-
         write_csv(self, path, per_round=per_round, force=force)
 
     def to_json(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write `document` as JSON; an existing file is kept unless ``force``."""
-        from allocopt.play.schedule.files import write_json
-
         write_json(self, path, force=force)
 
     def document(self) -> dict[str, Any]:
         """The schedule as compact JSON data: pulls per arm and the rule of the order, not n rounds."""
-        from allocopt.play.schedule.files import schedule_document
-
         return schedule_document(self)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.store import Chunk
 from allocopt.policies.base import (
     Ledger,
-    Phase,
     Policy,
     Setting,
     checked_arm,
@@ -26,6 +26,7 @@ from allocopt.policies.base import (
     note_pull,
     play_rounds,
 )
+from allocopt.policies.phase import Phase
 
 __all__ = ["Environment", "Experiment", "play_chunk", "played"]
 
@@ -55,9 +56,9 @@ class Experiment:
         )
         return noise, own
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
-        """What the policy is told."""
+        """What the policy is told; made once, so that its spanner and what policies keep in ``memo`` are computed once."""
         return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance)
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 
 from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidFile, InvalidOption
-from allocopt.base.strict_json import read_json
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.result import phase_rows, phases_from_rows

@@ -8,7 +8,7 @@ from strategies import answered, bandits
 
 import allocopt as ao
 from allocopt.insight.hardness.arm_geometry import NEAR_TIE, geometry
-from allocopt.insight.hardness.sensitivity import optimum
+from allocopt.insight.hardness.optimum import optimum
 
 
 def geometry_of(arms, theta):

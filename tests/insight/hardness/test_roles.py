@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import answered, bandits
 
 import allocopt as ao
+from allocopt.insight.hardness.optimum import optimum
 from allocopt.insight.hardness.roles import confusing, informative
-from allocopt.insight.hardness.sensitivity import optimum
 from allocopt.insight.instances import finite_armed
 
 

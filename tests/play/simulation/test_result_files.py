@@ -8,7 +8,8 @@ from simulating import BANDIT, ExploreThenCommit, same
 
 import allocopt as ao
 from allocopt.base.errors import InvalidFile
-from allocopt.play.simulation.simulate import load_simulation, simulate
+from allocopt.play.simulation.result import load_simulation
+from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import UCB, EndOfOptimism, LinUCB
 
 
