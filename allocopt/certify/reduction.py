@@ -125,10 +125,12 @@ def reduce(program: AllocationProgram) -> Reduction:
     known = known[features[np.ix_(known, coordinates)].any(axis=1)]
     variables = variables[features[np.ix_(variables, coordinates)].any(axis=1)]
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
-    unit = np.sqrt(program.costs[variables])
+    weighted = program.costs if program.noise_variance is None else program.costs * program.noise_variance
+    unit = np.sqrt(weighted[variables])
     a = features[np.ix_(variables, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
-    base = features[np.ix_(known, coordinates)] * np.sqrt(fixed[known])[:, None]
+    pulls = fixed if program.noise_variance is None else fixed / program.noise_variance
+    base = features[np.ix_(known, coordinates)] * np.sqrt(pulls[known])[:, None]
     scale = column_units(a, base)
     upper = (most - least)[variables] * program.costs[variables]
     canonical = Canonical(
@@ -137,7 +139,7 @@ def reduce(program: AllocationProgram) -> Reduction:
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
         _total_cost(program.costs, least),
-        _ratios(program, variables, asked) if shared else None,
+        _ratios(program, weighted, variables, asked) if shared else None,
         ENTRY_ERROR + data_error(program),
         bound_error(program) + data_error(program),
     )
@@ -170,12 +172,12 @@ def _total_cost(costs: Array, allocation: Array) -> float:
     return math.fsum((costs[some] * allocation[some]).tolist())
 
 
-def _ratios(program: AllocationProgram, variables: IntArray, asked: IntArray) -> Array | None:
+def _ratios(program: AllocationProgram, weighted: Array, variables: IntArray, asked: IntArray) -> Array | None:
     """Length of each target over that of its own arm, where the arms asked about are just those that may be played."""
     assert program.target_arms is not None
     if not np.array_equal(program.target_arms[asked], variables):
         return None
-    ratios: Array = np.sqrt(program.costs[variables] / program.radii[asked])
+    ratios: Array = np.sqrt(weighted[variables] / program.radii[asked])
     return ratios
 
 

@@ -107,11 +107,11 @@ def _build(
     return programs.regret(bandit) if program is Program.regret else programs.best_arm(bandit)
 
 
-def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: float | None, n: int | None) -> AllocationProgram:
+def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: Any, n: int | None) -> AllocationProgram:
     """Gaps that need not come from a θ: T_n(Δ), or the regret program itself (which is the level f_n = 2)."""
     if program not in (Program.horizon, Program.regret):
         raise InvalidOption(f"--program: {program.value} needs θ, but the file has gaps only")
-    if noise not in (None, 1.0):
+    if not (noise is None or (isinstance(noise, float) and noise == 1.0)):
         raise InvalidOption("--noise-variance: only with θ; with gaps, multiply the result by it")
     if program is Program.regret:
         return at_level(arms, gaps, 2.0)

@@ -1,6 +1,6 @@
 r"""AllocationProgram, the one convex program behind everything; `programs` has its named instances.
 
-minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ
+minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ/σ_i²
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from allocopt.base.lazy import lazy_fields, payload
 from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.arm_blocks import ArmBlocks, BlockArray
-from allocopt.model.bandit import LinearBandit
+from allocopt.model.bandit import LinearBandit, checked_noise
 
 __all__ = ["AllocationProgram", "Origin"]
 
@@ -46,7 +46,7 @@ class AllocationProgram:
     Parameters
     ----------
     features : array_like, shape (k, d)
-        f_i: playing i once adds f_i f_iᵀ to the information matrix H.
+        f_i: playing i once adds f_i f_iᵀ/σ_i² to the information matrix H.
     costs : array_like, shape (k,)
         κ_i >= 0. An arm of cost 0 without an upper bound is *free*: it gets α = inf and its direction is known exactly.
     targets : array_like, shape (m, d)
@@ -55,12 +55,21 @@ class AllocationProgram:
         ρ_j > 0: how well.
     lower, upper : array_like, shape (k,), optional
         0 <= l <= u <= inf; by default 0 and inf.
+    noise_variance : float or array_like, shape (k,), optional
+        σ_i² > 0, by default 1. The certificate takes them as they are: no feature is divided by a rounded σ_i.
 
     Examples
     --------
     >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 2], [[1, 1]], [0.5])
     >>> p.n_arms, p.n_targets
     (2, 1)
+
+    Arms with noise of their own: four pulls of variance 4 are worth one of variance 1.
+
+    >>> import allocopt as ao
+    >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 1], [[1, 0], [0, 1]], [1, 1], noise_variance=[4, 1])
+    >>> ao.solve(p).allocation.round(6)
+    array([4., 1.])
     """
 
     features: Array
@@ -72,6 +81,8 @@ class AllocationProgram:
     target_arms: IntArray | None = field(default=None, repr=False)
     """For programs whose targets belong to arms: the arm of each target."""
     origin: Origin = field(default_factory=Origin, repr=False)
+    noise_variance: Array | None = None
+    """σ_i², one per arm; None where all are 1."""
 
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
@@ -110,6 +121,7 @@ class AllocationProgram:
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        noise = _checked_variances(self.noise_variance, costs, lower, upper)
         if self.target_arms is not None:
             put(self, "target_arms", _checked_target_arms(self.target_arms, features, targets, self.kind))
         for name, array, power, each in (
@@ -122,6 +134,7 @@ class AllocationProgram:
             ("lower", lower), ("upper", upper),
         ):  # fmt: skip
             put(self, name, frozen(array))
+        put(self, "noise_variance", noise)
 
     @property
     def blocks(self) -> ArmBlocks | None:
@@ -176,6 +189,24 @@ class AllocationProgram:
         return (
             f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{bounded})"
         )
+
+
+def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array) -> Array | None:
+    """One variance per arm, or None where all are 1.
+
+    What the certificate computes with is κσ², l/σ² and u/σ²: these must be in the range of costs and bounds.
+    """
+    if value is None:
+        return None
+    given = checked_noise(value, len(costs), InvalidProgram)
+    if isinstance(given, float):
+        given = frozen(np.full(len(costs), given))
+    if (given == 1.0).all():
+        return None
+    in_range("costs · noise_variance", costs * given, InvalidProgram, each=True)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        in_range(f"{name}/noise_variance", bound / given, InvalidProgram, power=4)
+    return given
 
 
 def _checked_target_arms(value: Any, features: Array, targets: Array, kind: str) -> IntArray:

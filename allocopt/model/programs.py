@@ -50,19 +50,30 @@ def _check_some_gap(some: bool, n_arms: int) -> None:
 
 
 def _arm_program(
-    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None
-) -> AllocationProgram:
+    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None,
+    variances: Array | None = None,
+) -> AllocationProgram:  # fmt: skip
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
     in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
     _check_learnable(arms, gaps)
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
-    return AllocationProgram(arms, gaps, arms[suboptimal], radii, lower, upper, target_arms=suboptimal, origin=origin)  # type: ignore[arg-type]
+    return AllocationProgram(
+        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        target_arms=suboptimal, origin=origin, noise_variance=variances,
+    )  # fmt: skip
+
+
+def _half_precision(bandit: LinearBandit) -> float:
+    """1/(2σ²); where every arm has its own σ², which the program then weighs pulls with, 1/2."""
+    return 0.5 / bandit.noise_variance if isinstance(bandit.noise_variance, float) else 0.5
 
 
 def regret(bandit: LinearBandit) -> AllocationProgram:
     r"""The program whose value is c(A,θ): costs Δ_x, ||x||²_{H^-1} <= Δ_x²/(2σ²) for suboptimal x.
+
+    With a variance per arm H = Σ α_x x xᵀ/σ_x² and ||x||²_{H^-1} <= Δ_x²/2: pulls are weighed by what they tell.
 
     Examples
     --------
@@ -73,14 +84,14 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     b = _check_bandit(bandit)
     if b.store is not None:
         return _streamed_regret(b)
-    return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("regret", b))
+    return _arm_program(b.arms, b.gaps, _half_precision(b), Origin("regret", b), variances=b.variances)
 
 
 def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     assert bandit.store is not None
     _check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     rule = GapRule(bandit.theta, bandit.best_row)
-    scale = 0.5 / bandit.noise_variance
+    scale = 0.5 / bandit.one_variance(f"{bandit.n_arms} arms, which are looked at block by block")
     blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit)
     return AllocationProgram.over(blocks, Origin("regret", bandit))
 
@@ -159,6 +170,8 @@ def horizon_at_level(
 def best_arm(bandit: LinearBandit) -> AllocationProgram:
     r"""The characteristic time T*(θ) of best-arm identification: costs 1, ||x − x*||²_{H^-1} <= Δ_x²/(2σ²).
 
+    With a variance per arm H = Σ α_x x xᵀ/σ_x² and ||x − x*||²_{H^-1} <= Δ_x²/2.
+
     Examples
     --------
     >>> import allocopt as ao
@@ -177,10 +190,10 @@ def best_arm(bandit: LinearBandit) -> AllocationProgram:
             "them apart (T* is infinite)"
         )
     suboptimal = b.suboptimal_arms
-    radii = b.gaps[suboptimal] ** 2 * (0.5 / b.noise_variance)
+    radii = b.gaps[suboptimal] ** 2 * _half_precision(b)
     return AllocationProgram(
         arms, np.ones(b.n_arms), arms[suboptimal] - best, radii,
-        target_arms=suboptimal, origin=Origin("best_arm", b),
+        target_arms=suboptimal, origin=Origin("best_arm", b), noise_variance=b.variances,
     )  # fmt: skip
 
 
@@ -213,6 +226,9 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     for ``width`` a >= 1/2 (at 1/2 itself barely: finite-armed instances then have no room left, and end as FAILED with that
     reason); for less, consistency may be out of reach (`Infeasible`).
 
+    With a variance per arm the set is {||θ̂ − θ||²_G <= a log n} for G = Σ T_x x xᵀ/σ_x². Optimism plays x only while its width
+    2(a log n)^½ ||x||_{G^-1} is at least Δ_x, and ||x||²_{G^-1} <= σ_x²/T_x: so T_x <= 4aσ_x²/Δ_x² (times log n), with x's own σ_x².
+
     Examples
     --------
     >>> import allocopt as ao
@@ -226,8 +242,9 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
-    upper[suboptimal] = 4.0 * a * b.noise_variance / b.gaps[suboptimal] ** 2
-    return _arm_program(b.arms_in_memory, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
+    upper[suboptimal] = 4.0 * a * b.variance_of_each[suboptimal] / b.gaps[suboptimal] ** 2
+    origin = Origin("optimism", b, number=a)
+    return _arm_program(b.arms_in_memory, b.gaps, _half_precision(b), origin, upper=upper, variances=b.variances)
 
 
 def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
@@ -252,4 +269,11 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
-    return _arm_program(bandit.arms_in_memory, bandit.gaps, 0.5 / bandit.noise_variance, origin, lower=pulls / log_n)
+    return _arm_program(
+        bandit.arms_in_memory,
+        bandit.gaps,
+        _half_precision(bandit),
+        origin,
+        lower=pulls / log_n,
+        variances=bandit.variances,
+    )

@@ -246,7 +246,7 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: float = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 

@@ -29,8 +29,8 @@ def interval_in_balls(
     exact = exact_program(program, reduction.quotient)
     # a bound need not be a double: α at a bound means the bound itself
     alpha = [
-        _clip(rational(allocation[i]), low, high)
-        for i, low, high in zip(exact.arms, exact.lower, exact.upper, strict=True)
+        _clip(rational(allocation[i]) / variance, low, high)
+        for i, variance, low, high in zip(exact.arms, exact.variances, exact.lower, exact.upper, strict=True)
     ]
     arms = program.target_arms
     weights = [rational(x) for x in (multipliers if arms is None else multipliers[arms])]

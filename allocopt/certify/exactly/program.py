@@ -27,7 +27,10 @@ def rational(number: float) -> fmpq:
 
 @dataclass(eq=False)
 class ExactProgram:
-    """The program modulo the free arms, in the coordinates of the quotient. ``None`` in ``upper`` is ∞."""
+    """The program modulo the free arms, in the coordinates of the quotient. ``None`` in ``upper`` is ∞.
+
+    In the variables β_i = α_i/σ_i²: costs κ_iσ_i², bounds l_i/σ_i² and u_i/σ_i², and H = Σ β_i f_i f_iᵀ.
+    """
 
     arms: list[int]
     """The arms that are not free."""
@@ -37,6 +40,8 @@ class ExactProgram:
     upper: list[fmpq | None]
     targets: list[Row]
     radii: Row
+    variances: Row
+    """σ_i² of these arms."""
 
 
 def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgram:
@@ -66,9 +71,13 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     for j, radius in enumerate(radii):
         if radius <= 0:
             raise InvalidProof(f"target {j} has exact radius {radius}; nothing is proven")
+    noise = program.noise_variance
+    variances = [fmpq(1) if noise is None else rational(noise[i]) for i in arms]
     return ExactProgram(
-        arms, [features[i] for i in arms], [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
-        targets, radii,
+        arms, [features[i] for i in arms], [costs[i] * v for i, v in zip(arms, variances, strict=True)],
+        [lower[i] / v for i, v in zip(arms, variances, strict=True)],
+        [None if upper[i] is None else upper[i] / v for i, v in zip(arms, variances, strict=True)],
+        targets, radii, variances,
     )  # fmt: skip
 
 
@@ -125,8 +134,13 @@ def _exact_costs(program: AllocationProgram, gaps: Row) -> tuple[Row, Row]:
         assert origin.number is not None
         return gaps, [s / rational(origin.number) for s in squares]
     assert origin.bandit is not None
-    noise = rational(origin.bandit.noise_variance)
+    noise = _common_variance(origin.bandit)
     return [fmpq(1)] * program.n_arms if kind == "best_arm" else gaps, [s / (2 * noise) for s in squares]
+
+
+def _common_variance(bandit: LinearBandit) -> fmpq:
+    """σ² of all arms; 1 where each has its own, which the change of variables takes care of."""
+    return rational(bandit.noise_variance) if isinstance(bandit.noise_variance, float) else fmpq(1)
 
 
 def _exact_bounds(program: AllocationProgram, gaps: Row) -> tuple[Row, list[fmpq | None]]:
@@ -136,8 +150,8 @@ def _exact_bounds(program: AllocationProgram, gaps: Row) -> tuple[Row, list[fmpq
     infinite: list[fmpq | None] = [None] * program.n_arms
     if kind == "optimism":
         assert origin.bandit is not None and origin.number is not None
-        most = 4 * rational(origin.number) * rational(origin.bandit.noise_variance)
-        return zero, [most / (g * g) if g != 0 else None for g in gaps]
+        width, each = 4 * rational(origin.number), [rational(x) for x in origin.bandit.variance_of_each]
+        return zero, [width * v / (g * g) if g != 0 else None for g, v in zip(gaps, each, strict=True)]
     if kind == "remaining":
         assert origin.pulls is not None and origin.number is not None
         log_n = rational(origin.number)

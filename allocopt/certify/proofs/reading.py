@@ -242,7 +242,8 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
     kind = _entry(described, "kind", str)
     if kind == "general":
         arrays = {name: _entry(described, name, list) for name in ("features", "costs", "targets", "radii", "lower")}
-        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)))  # type: ignore[arg-type]
+        noise = _entry(described, "noise_variance", list) if "noise_variance" in described else None
+        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)), noise_variance=noise)  # type: ignore[arg-type]
     if kind == "g_optimal":
         return g_optimal(_entry(described, "arms", list))
     if kind == "horizon":

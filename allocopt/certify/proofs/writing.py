@@ -123,7 +123,7 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
         described |= {
             "arms": bandit.arms.tolist(),
             "theta": bandit.theta.tolist(),
-            "noise_variance": bandit.noise_variance,
+            "noise_variance": np.asarray(bandit.noise_variance).tolist(),
             "tie_tolerance": bandit.tie_tolerance,
             "optimal_arms": bandit.optimal_arms.tolist(),
         }
@@ -146,6 +146,8 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
             described[name] = getattr(program, name).tolist()
         for name in ("costs", "radii", "lower", "upper"):
             described[name] = _numbers(getattr(program, name))
+        if program.noise_variance is not None:
+            described["noise_variance"] = program.noise_variance.tolist()
     return described
 
 

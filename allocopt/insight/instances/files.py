@@ -18,9 +18,9 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import first_changed
 from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.base.json_data import read_json
-from allocopt.base.validation import Array, positive_number, vector
+from allocopt.base.validation import Array, vector
 from allocopt.model.arms import open_store
-from allocopt.model.bandit import arm_matrix, checked_labels
+from allocopt.model.bandit import arm_matrix, checked_labels, checked_noise
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 
@@ -35,7 +35,8 @@ class Instance:
     arms: Array
     theta: Array | None = None
     gaps: Array | None = None
-    noise_variance: float | None = None
+    noise_variance: float | Array | None = None
+    """σ², one number or one per arm."""
     labels: tuple[str, ...] | None = None
 
 
@@ -56,7 +57,7 @@ def read_instance(path: str | Path) -> Instance:
             raise InvalidInstance("expected theta or gaps, got both")
         noise = entries.get("noise_variance")
         if noise is not None:
-            noise = positive_number("noise_variance", noise, InvalidInstance)
+            noise = checked_noise(noise, len(arms), InvalidInstance)
         return Instance(arms, theta, gaps, noise, checked_labels(entries.get("labels"), len(arms)))
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
@@ -159,9 +160,11 @@ def _read_npz(source: Path) -> dict[str, Any]:
         raise InvalidFile(f'{source}: expected an array "arms" in the .npz file, found: {", ".join(entries) or "none"}')
     if "noise_variance" in entries:
         noise = entries["noise_variance"]
-        if noise.shape != () or noise.dtype.kind not in "fiu":
-            raise InvalidFile(f"{source}: noise_variance: expected one number, got an array of shape {noise.shape}")
-        entries["noise_variance"] = float(noise)
+        if noise.ndim > 1 or noise.dtype.kind not in "fiu":
+            raise InvalidFile(
+                f"{source}: noise_variance: expected a number or one per arm, got an array of {noise.dtype} and shape {noise.shape}"
+            )
+        entries["noise_variance"] = noise if noise.ndim else float(noise)
     return entries
 
 
