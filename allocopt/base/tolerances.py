@@ -15,6 +15,9 @@ LARGEST: Final = 1e50
 """Vectors, costs and gaps may be as large as this and as small as its inverse (their largest entry, where they are
 vectors): squares and quotients of them then stay well inside the range of doubles."""
 
+LEAST_DIVISOR: Final = 1e-300
+"""Stands for 0 where something is divided by a number that may be 0: any quotient by it is huge, and still a double."""
+
 SMALLEST_ENTRY: Final = 1e-150
 """Entries of vectors are zero or at least this large: products of two of them are then doubles with all their digits."""
 

@@ -32,9 +32,9 @@ from allocopt.linear.floating import ENTRY_ERROR, UNIT
 from allocopt.linear.loops import (
     ENTRY,
     back,
+    compiled_steps,
     cross,
     in_loops,
-    inside,
     largest,
     squared_lengths,
     squared_ratios,
@@ -42,7 +42,8 @@ from allocopt.linear.loops import (
     whitener,
 )
 from allocopt.model.arms import available_cores
-from allocopt.solvers import newton
+from allocopt.solvers import newton, newton_start
+from allocopt.solvers.newton_problem import DEFAULT
 
 __all__ = [
     "CERTIFIED",
@@ -222,15 +223,12 @@ def _certify(
     info[2] = 2.0 * drift
 
 
-_method: dict[str, Any] = {
-    "white": inside(in_loops(newton.white)),
-    "relative_gap": inside(in_loops(newton.relative_gap)),
-    "changed": inside(in_loops(newton.changed)),
-    "moved": inside(newton.moved),
-}
+_STEPS = compiled_steps(newton.STEPS)
 prepare = kept_on_disk(_prepare, **ENTRY)
-begin = kept_on_disk(in_loops(newton.begin, **_method), **ENTRY)
-minimise = kept_on_disk(in_loops(newton.minimise, **_method), **ENTRY)
+cold_allocation = kept_on_disk(in_loops(newton_start.cold_allocation, _STEPS), **ENTRY)
+warm_allocation = kept_on_disk(in_loops(newton_start.warm_allocation, _STEPS), **ENTRY)
+near_central_path = kept_on_disk(in_loops(newton_start.near_central_path, _STEPS), **ENTRY)
+minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
 certify = kept_on_disk(_certify, **ENTRY)
 
 
@@ -268,14 +266,17 @@ def _solve_quotient(
         return INVALID
     if len(which) < r:
         return UNUSUAL
-    known = newton.PAIR if warm else newton.NOTHING
     code, spent = SINGULAR, 0
     # most often the arms that were in use are the ones that are; the certificate, which looks at all of them, says whether
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
-        problem = some, None, ratios[:n], None, None, 0.0
-        x, y = begin(*problem, start[:n], lam[:n], known)
-        steps, own_gap, x, y, dual, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
+        problem = some, None, ratios[:n], None, None, 0.0  # `newton.Problem`
+        if warm:
+            distance, first = warm_allocation(*problem, start[:n], lam[:n], None)
+        else:
+            distance, first = DEFAULT.cold_distance, cold_allocation(*problem[:5], None, None)
+        x, y = near_central_path(*problem[:5], first, lam[:n], warm, distance, None)
+        steps, own_gap, (x, y, dual, g) = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
         if not own_gap < np.inf:
             continue
@@ -295,12 +296,15 @@ def _solve_quotient(
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
+_TOGETHER = types.Tuple(_PROBLEM)  # type: ignore[no-untyped-call]
 _HERE: dict[str, tuple[Any, ...]] = {
-    "minimise": (*_PROBLEM, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE),
+    "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
 }
 _BESIDE: dict[str, tuple[Any, ...]] = {
-    "begin": (*_PROBLEM, _VECTOR, _VECTOR, _I),
+    "cold_allocation": (*_PROBLEM[:5], _NONE, _NONE),
+    "warm_allocation": (*_PROBLEM, _VECTOR, _VECTOR, _NONE),
+    "near_central_path": (*_PROBLEM[:5], _VECTOR, _VECTOR, _B, _F, _NONE),
     "certify": (
         _WHICH,
         _F,
