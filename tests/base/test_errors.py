@@ -1,4 +1,4 @@
-"""The errors that users catch: all of them public, and what is wrong with a value is a ValueError too."""
+"""Every error is public, and caught as an error of allocopt."""
 
 import pytest
 

@@ -4,10 +4,13 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import allocopt as ao
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,3 +39,8 @@ def test_every_import_in_the_documents_works():
         loaded = importlib.import_module(module)
         for name in names.split(","):
             assert getattr(loaded, name.strip(), None) is not None, (module, name)
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert ao.__version__ == project["project"]["version"]

@@ -4,14 +4,7 @@ import math
 
 import numpy as np
 
-from allocopt.policies import (
-    UCB,
-    EndOfOptimism,
-    LinTS,
-    LinUCB,
-    OptimalTracking,
-    PhasedElimination,
-)
+from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination
 
 ALL = (EndOfOptimism(), UCB(), LinUCB(), LinUCB(radius="theoretical"), LinTS(), PhasedElimination(), OptimalTracking())
 LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())

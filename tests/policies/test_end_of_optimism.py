@@ -10,10 +10,7 @@ import allocopt as ao
 from allocopt import instances
 from allocopt.model import levels as concentration
 from allocopt.play.simulation.simulate import simulate
-from allocopt.policies import (
-    UCB,
-    EndOfOptimism,
-)
+from allocopt.policies import UCB, EndOfOptimism
 
 
 def test_the_warm_up_plays_a_spanner_root_log_n_times_each():

@@ -11,13 +11,7 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt import instances
-from allocopt.policies import (
-    UCB,
-    LinTS,
-    LinUCB,
-    Setting,
-    linear,
-)
+from allocopt.policies import UCB, LinTS, LinUCB, Setting, linear
 
 # Least squares
 

@@ -8,9 +8,7 @@ import numpy as np
 import allocopt as ao
 from allocopt import instances
 from allocopt.play.simulation.simulate import simulate
-from allocopt.policies import (
-    PhasedElimination,
-)
+from allocopt.policies import PhasedElimination
 
 
 def test_phases_follow_the_g_optimal_design_and_drop_what_is_clearly_worse():

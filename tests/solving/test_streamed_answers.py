@@ -20,11 +20,15 @@ from blocks import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import bandits
+from strategies import NASTY, answered, bandits
 
 import allocopt as ao
 from allocopt.base.errors import MethodUnavailable
 from allocopt.model.arms import listed
+
+EASY = (
+    "plain", "integers", "duplicates", "collinear", "as many arms as dimensions", "zero is optimal", "exact ties",
+)  # fmt: skip
 
 
 @settings(max_examples=80)
@@ -45,14 +49,24 @@ def test_blocks_give_what_the_whole_array_gives(bandit):
 
 
 @settings(max_examples=50)
-@given(bandits(max_arms=60))
+@given(bandits(kinds=EASY, max_arms=60))
 def test_designs_over_blocks_have_the_rank_as_their_value(bandit):
     with in_blocks():
         s = ao.solve(ao.programs.g_optimal(np.array(bandit.arms)))
     assert s.program.blocks is not None
     assert agree(s, ao.solve(ao.programs.g_optimal(bandit.arms)))
-    if s.status is ao.Status.CERTIFIED:
-        assert s.value == pytest.approx(bandit.rank, rel=1e-7)
+    assert answered(s)
+    assert s.value == pytest.approx(bandit.rank, rel=1e-7)
+
+
+@settings(max_examples=25)
+@given(bandits(kinds=tuple(kind for kind in NASTY if kind not in EASY), max_arms=60))
+def test_designs_over_blocks_that_are_hard_for_doubles_have_bounds_that_hold(bandit):
+    """Blocks have no ball arithmetic to fall back on: the gap may stay open, but not around another number."""
+    with in_blocks():
+        s = ao.solve(ao.programs.g_optimal(np.array(bandit.arms)))
+    assert s.lower <= bandit.rank * (1 + 1e-12) and bandit.rank <= s.upper * (1 + 1e-12)
+    assert answered(s) or s.status is ao.Status.INACCURATE
 
 
 @settings(max_examples=50)

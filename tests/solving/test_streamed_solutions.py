@@ -5,14 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from blocks import (
-    in_blocks,
-    never_in_blocks,
-    regret,
-    same_interval,
-    streamed_bandit,
-    unit_arms,
-)
+from blocks import in_blocks, never_in_blocks, regret, same_interval, streamed_bandit, unit_arms
 
 import allocopt as ao
 

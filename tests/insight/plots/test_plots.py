@@ -150,8 +150,7 @@ def test_the_drawn_set_lies_where_x_star_stays_best_and_touches_every_binding_ar
     s = solved(bandit)
     assume(s.status is ao.Status.CERTIFIED and len(s.support))
     picture = picture_of(bandit, s, None, None)
-    if picture.slice is None:  # x* = 0 in three dimensions: an ellipsoid
-        return
+    assume(picture.slice is not None)  # else x* = 0 in three dimensions: an ellipsoid
     points = set_points(picture, picture.slice)
     best = bandit.arms[bandit.optimal_arms[0]]
     normals = (bandit.arms - best) @ picture.slice.basis
