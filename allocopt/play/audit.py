@@ -1,4 +1,4 @@
-r"""Audit of a policy's pulls by Theorem `thm:lower`: what it explores too little to be consistent, and what too much.
+r"""Audit of a policy's pulls by Theorem 1 (`thm:lower`): what it explores too little to be consistent, and what too much.
 
 For a consistent policy and every suboptimal x, limsup log(n) ||x − x*||²_{Ḡ_n^-1} <= Δ_x²/(2σ²), Ḡ_n = E[G_n]. The left side
 over the right one is the *evidence ratio* of x at n: above 1, the data that the policy collects by round n do not rule out,

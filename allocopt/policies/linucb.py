@@ -1,4 +1,4 @@
-r"""LinUCB: optimism in the face of uncertainty, the design that the paper's section `sec:optimism` shows to fail.
+r"""LinUCB: optimism in the face of uncertainty, the design that the paper's Section 8 (`sec:optimism`) shows to fail.
 
 Both forms play the largest ⟨x, θ̂⟩ + √(β ||x||²_{G^-1}):
 

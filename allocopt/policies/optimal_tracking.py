@@ -1,6 +1,6 @@
 r"""OptimalTracking: the optimal allocation used smoothly, without phases and without discarding data.
 
-What the paper's summary asks for (section `sec:summary`). The design, its measured figures and the designs that lost are
+What the paper's summary asks for (Section 9, `sec:summary`). The design, its measured figures and the designs that lost are
 in docs/optimal-tracking.md; in short:
 
 After a spanner has been played once, let x̂ be the leader (the best estimated arm), Δ̂ the estimated gaps,

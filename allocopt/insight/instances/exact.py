@@ -28,7 +28,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def counter_example(epsilon: float, a: float = 2.0, dim: int = 2, *, informative: bool = True) -> LinearBandit:
-    """The paper's second example and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
+    """The paper's Example 4 and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
 
     c = 2(d−1)·max(1, a²)/max(1, a²ε), which is 2a²(d−1) for a >= 1 and ε <= 1/a². Without the ``informative`` arms
     e_2..e_d, c = 2(d−1)/ε.
@@ -68,7 +68,7 @@ def counter_example_value(epsilon: float, a: float = 2.0, dim: int = 2, *, infor
 
 
 def optimism_example(epsilon: float, a: float = 1.0) -> LinearBandit:
-    """Section `sec:optimism`: {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a.
+    """Section 8 (`sec:optimism`): {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a.
 
     Examples
     --------
