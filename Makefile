@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test laws proofs torture mutants lint format bench routing regret scale story clean
+.PHONY: demo test test-slow laws proofs torture mutants lint format bench routing regret scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -19,7 +19,10 @@ demo: $(STAMP)
 	$(BIN)/allocopt demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(CORES)
+	$(BIN)/python -m pytest -n $(CORES) -m 'not slow'
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n $(CORES) -m slow
 
 laws: $(STAMP)
 	ALLOCOPT_EXAMPLES=$(or $(ALLOCOPT_EXAMPLES),3000) $(BIN)/python -m pytest -n $(CORES) tests/solving/test_laws.py tests/solvers/test_methods_agree.py
@@ -34,6 +37,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from allocopt.base.version import __version__
 
-if TYPE_CHECKING:  # for type checkers and editors; at run time the table below loads what is asked for
+if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below load what is asked for
     from allocopt import policies as policies
     from allocopt.actions import graphs as graphs
     from allocopt.actions.oracle_allocation import OracleAllocation as OracleAllocation
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the table below 
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.monitor import Progress as Progress
-    from allocopt.certify.proof import load_solution as load_solution
+    from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
     from allocopt.insight.hardness.hardness import Hardness as Hardness
@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the table below 
     from allocopt.play.audit import audit as audit
     from allocopt.play.schedule.schedule import Schedule as Schedule
     from allocopt.play.simulation.result import SimulationResult as SimulationResult
-    from allocopt.play.simulation.simulate import load_simulation as load_simulation
+    from allocopt.play.simulation.result import load_simulation as load_simulation
     from allocopt.play.simulation.simulate import simulate as simulate
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
@@ -60,8 +60,17 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the table below 
     from allocopt.solving.solve import regret_constant as regret_constant
     from allocopt.solving.solve import solve as solve
 
-_WHERE = {
-    "actions.graphs": ("graphs",),
+_MODULES = {
+    "arms": "model.arms",
+    "graphs": "actions.graphs",
+    "instances": "insight.instances",
+    "plots": "insight.plots",
+    "policies": "policies",
+    "programs": "model.programs",
+}
+"""The public modules by name."""
+
+_NAMES = {
     "actions.oracle_allocation": ("OracleAllocation", "oracle_allocation"),
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
@@ -71,41 +80,36 @@ _WHERE = {
     ),
     "certify.enclosure": ("Enclosure",),
     "certify.monitor": ("Progress",),
-    "certify.proof": ("load_solution",),
+    "certify.proofs.reading": ("load_solution",),
     "insight.hardness.hardness": ("Hardness", "hardness"),
-    "insight.instances": ("instances",),
-    "insight.plots": ("plots",),
     "insight.study.study": ("StudyResult", "StudySpec", "study"),
-    "model.arms": ("arms",),
     "model.bandit": ("LinearBandit",),
     "model.program": ("AllocationProgram",),
-    "model.programs": ("programs",),
     "model.solution": ("Solution", "Status"),
     "play.audit": ("Audit", "audit"),
     "play.schedule.schedule": ("Schedule",),
-    "play.simulation.result": ("SimulationResult",),
-    "play.simulation.simulate": ("load_simulation", "simulate"),
-    "policies": ("policies",),
+    "play.simulation.result": ("SimulationResult", "load_simulation"),
+    "play.simulation.simulate": ("simulate",),
     "solving.allocator": ("Allocator",),
     "solving.batch": ("BatchSolution", "solve_many"),
     "solving.solve": ("optimal_pulls", "regret_constant", "solve"),
 }  # fmt: skip
-"""The public names by the module that holds them; a name that is the module's own is the module itself."""
+"""The public classes and functions by the module that holds them."""
 
-_TABLE = {name: f"allocopt.{module}" for module, names in _WHERE.items() for name in names}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_TABLE)]
+__all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for."""
-    module = _TABLE.get(name)
-    if module is None:
+    """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
+    value: Any
+    if name in _MODULES:
+        value = importlib.import_module(f"allocopt.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
-    loaded = importlib.import_module(module)
-    value = (
-        loaded if module.endswith(f".{name}") and not callable(getattr(loaded, name, None)) else getattr(loaded, name)
-    )
     globals()[name] = value
     return value
 

@@ -26,7 +26,8 @@ import allocopt as ao
 from allocopt import instances, plots
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.levels import g_n
-from allocopt.play.simulation.simulate import SimulationResult, simulate
+from allocopt.play.simulation.result import SimulationResult
+from allocopt.play.simulation.simulate import simulate
 
 HERE = Path(__file__).parent
 RUNS = {10**3: 1000, 10**4: 1000, 10**5: 200, 10**6: 100, 10**7: 100}

@@ -3,7 +3,7 @@ r"""Small programs, solved again and again: `Allocator` and `solve_many` against
     OPENBLAS_NUM_THREADS=1 python benchmarks/small.py [--quick]
 
 Prints markdown. Every allocopt time is from a vector of gaps to a certified solution (tol 1e-8). The peer is what a careful
-user would embed in an algorithm: the compact SDP of `peers.py` for fixed arms and a fixed optimal arm, with what depends on
+user would embed in an algorithm: the compact SDP of `comparing/peers.py` for fixed arms and a fixed optimal arm, with what depends on
 the gaps as cvxpy Parameters (DPP, so that canonicalisation happens once), solved by Clarabel with its default tolerances.
 """
 
@@ -27,7 +27,7 @@ from scipy.linalg import null_space
 
 import allocopt as ao
 from allocopt.insight.instances import random_unit
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 from allocopt.solving.allocator import Allocator
 from allocopt.solving.batch import solve_many
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import Answer, compact_sdp, matrix_frac
+from comparing.peers import Answer, compact_sdp, matrix_frac
 
 import allocopt as ao
 from allocopt import plots

@@ -15,7 +15,8 @@ from scipy.linalg import qr
 from allocopt.base.errors import SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array, IntArray, whole_number
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.certify.canonical import Bounds, Canonical, whitener
+from allocopt.certify.certificate import evaluate
 from allocopt.certify.monitor import Monitor
 from allocopt.solvers import interior_point
 

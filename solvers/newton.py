@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.tolerances import LEAST_DIVISOR
+from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.dense import (
     add_diagonal,
@@ -259,7 +259,7 @@ def minimise(
             least_sigma, least_target, numbers.step_fraction, capped, push, dx, dy,
         )  # fmt: skip
         # h is nearly homogeneous: a bad direction can lead any distance away at no loss of feasibility
-        primal = min(primal, numbers.growth * cost / max(growth, LEAST_DIVISOR))
+        primal = min(primal, numbers.growth * cost / max(growth, NOT_ZERO))
         advance(x, y, dx, dy, primal, dual, upper, capped)
         steps += 1
     return steps, best_gap, best  # the best gap is inf if there was none at all; (x, y, λ, g) there

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.base.tolerances import LEAST_DIVISOR
+from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import best_scale
+from allocopt.certify.certificate import best_scale
 from allocopt.linear.dense import (
     cross,
     dot,
@@ -143,4 +143,4 @@ def bounded_gap(
     # prices scale with λ, so the slope for λ itself (not λ/Σλ) is strength²/Σλ − known
     lower = best_scale(strength * strength / total(lam) - known, prices, upper)[1] + offset
     value = cost * max(worst, 1.0) + offset
-    return abs(value - lower) / max(lower, LEAST_DIVISOR) + max(worst - 1.0, 0.0)
+    return abs(value - lower) / max(lower, NOT_ZERO) + max(worst - 1.0, 0.0)

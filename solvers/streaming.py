@@ -13,7 +13,8 @@ import numpy as np
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray, whole_number
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, tidy
+from allocopt.certify.canonical import Bounds, Canonical
+from allocopt.certify.certificate import evaluate, tidy
 from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers import active_set
 

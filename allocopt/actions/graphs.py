@@ -1,6 +1,6 @@
 """Action sets made from networkx graphs: paths, spanning trees, matchings, smooth signals; and subsets.
 
-`path_arms` and its kin list the arms, and refuse before they list too many; the oracles (`shortest_path_oracle` …) stand
+`path_arms` and the functions like it list the arms, and refuse before they list too many; the oracles (`shortest_path_oracle` …) stand
 for arms that cannot be listed. Edge weights are costs, as in networkx, and a bandit maximises: θ is minus the weights, so
 the best arm is the shortest path. Columns are the edges in the order of ``G.edges``, those on no arm (self-loops) included.
 """
@@ -293,6 +293,7 @@ def _trees(trees: Trees) -> Iterator[list[int]]:
 
 def _matchings(family: Assignments) -> Iterator[list[int]]:
     """Take or leave edge after edge, as long as a matching of the largest size can still come of it."""
+    # here: only matchings need it, and every command would start 25 ms later
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 

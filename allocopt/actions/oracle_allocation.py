@@ -10,7 +10,7 @@ Write u = q(x) for the coordinates of an arm x in the quotient by the optimal ar
       Σ s_e z_e² <= Δ_x   and   Σ s_e Δ^e z_e² <= Δ_x².
 
 Lower bound: if uᵀSu <= Δ_x for all arms, then Σ α_x Δ_x >= tr(S H(α)) for every allocation, and for any weights λ of targets
-with Σ λ = 1, c >= (tr (S^½ Σ_j λ_j b_j b_jᵀ S^½)^½)², b_j = √2 q(x_j)/Δ_j: math.md section 4 with the best y_j.
+with Σ λ = 1, c >= (tr (S^½ Σ_j λ_j b_j b_jᵀ S^½)^½)², b_j = √2 q(x_j)/Δ_j: docs/math.md section 4 with the best y_j.
 Upper bound: if uᵀWu <= Δ_x² for all arms, any allocation with H^-1 ⪯ W/2 is feasible.
 """
 
@@ -23,17 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.actions.oracle_spanner import Explored, oracle_spanner
+from allocopt.actions.chord_bounds import chord_lower, chord_upper, gap_spanner
+from allocopt.actions.edge_bounds import EdgeBounds
+from allocopt.actions.oracle_answers import Explored
+from allocopt.actions.oracle_spanner import oracle_spanner
 from allocopt.actions.oracles import Incidence, Oracle
 from allocopt.base.errors import InvalidInstance, SolverFailed
 from allocopt.base.validation import Array, frozen, in_range, positive_number, vector, whole_number
-from allocopt.model.program import AllocationProgram
-from allocopt.solving.solve import solve
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
-
-Basis = tuple[Array, Array, list[Any]]  # functionals, the arms that they are dual to, labels
-Played = list[tuple[Array, Any, float]]  # arm, label, allocation
 
 _ROUNDING = 1e-8
 """Both bounds are widened by this, relatively: square roots of eigenvalues that are known to 1e-15 of the largest."""
@@ -123,9 +121,9 @@ def _allocate(oracle: Oracle, theta: Array, C: float, steps: int) -> OracleAlloc
         zero = np.zeros(1)
         return OracleAllocation(0.0, 0.0, arms.best[None], (arms.label,), zero, zero + np.inf, arms.gap_min,
                                 arms.counted.calls, "every arm is a multiple of the best one: nothing to explore")  # fmt: skip
-    functionals, basis, names = _gap_spanner(arms, functionals, basis, names, 1.1)
-    upper, played = _chord_upper(arms, (functionals, basis, names), steps)
-    lower = _chord_lower(arms, functionals, basis)
+    functionals, basis, names = gap_spanner(arms, functionals, basis, names)
+    upper, played = chord_upper(arms, (functionals, basis, names), steps)
+    lower = chord_lower(arms, functionals, basis)
     way_up = way_down = "chords in a gap spanner"
     if isinstance(oracle, Incidence):
         edges = EdgeBounds(arms, functionals, basis)
@@ -147,176 +145,3 @@ def _allocate(oracle: Oracle, theta: Array, C: float, steps: int) -> OracleAlloc
         lower * (1 - _ROUNDING), upper * (1 + _ROUNDING), frozen(rows), labels, frozen((arms.best - rows) @ arms.theta),
         frozen(np.array(alpha)), arms.gap_min, arms.counted.calls, how,
     )  # fmt: skip
-
-
-def _gap_spanner(arms: Explored, functionals: Array, basis: Array, names: list[Any], C: float) -> Basis:
-    """A spanner of the points q(x)/Δ_x: arms of small gap, in which no arm has a coefficient above C times its gap's share."""
-    functionals, basis, unchanged, i = functionals.copy(), basis.copy(), 0, 0
-    while unchanged < len(basis):
-        up, down = arms.ratio(functionals[i]), arms.ratio(-functionals[i])
-        R, x = max(up, down, key=lambda found: found[0])
-        unchanged += 1
-        if R * arms.gap(basis[i]) > C and (x != arms.best).any():
-            values = functionals @ x
-            functionals[i] /= values[i]
-            values[i] = 0.0
-            functionals -= np.outer(values, functionals[i])
-            basis[i], names[i], unchanged = x, arms.pool[x.tobytes()][1], 0
-        i = (i + 1) % len(basis)
-    # afresh from the arms: the updates above gather rounding
-    return np.asarray(np.linalg.inv(functionals @ basis.T) @ functionals), basis, names
-
-
-def _chord_upper(arms: Explored, of: Basis, rounds: int) -> tuple[float, Played]:
-    """Play basis arms only, with α_i = 1/β_i: ‖q(x)‖²_{H^-1} = Σ β_i p_i(x)², bounded by chords; best β by cuts."""
-    functionals, basis, names = of
-    plus, minus = arms.widths(functionals)
-    costs = (arms.best - basis) @ arms.theta
-    best, alpha = np.inf, np.ones(len(costs))
-    for _ in range(rounds + 1):
-        x, _, gaps = arms.others()
-        cuts = plus * minus + (plus - minus) * (x @ functionals.T) / gaps[:, None]
-        nu = np.full(len(cuts), 1.0 / len(cuts))
-        for _ in range(300):  # of max over ν of (Σ √(cost_i (Cᵀν)_i))², the dual; any ν gives a valid β
-            beta = np.sqrt(costs / (cuts.T @ nu))
-            nu = nu * (cuts @ beta)
-            nu /= nu.sum()
-        beta = np.sqrt(costs / (cuts.T @ nu))
-        worst = float(beta @ (plus * minus)) + arms.ratio((beta * (plus - minus)) @ functionals)[0]
-        value = 2.0 * worst * float((costs / beta).sum())
-        if value < best:
-            best, alpha = value, 2.0 * worst / beta
-    return best, list(zip(basis, names, alpha.tolist(), strict=True))
-
-
-def _root(matrix: Array, power: float) -> Array:
-    """A power of a positive semidefinite matrix; eigenvalues that are rounding count as zero, which lowers lower bounds."""
-    values, vectors = np.linalg.eigh(matrix)
-    big = values > 1e-13 * max(values[-1], 1e-300)
-    result: Array = (vectors[:, big] * values[big] ** power) @ vectors[:, big].T
-    return result
-
-
-def _design_bound(S: Array, b: Array, steps: int) -> tuple[float, Array]:
-    """(tr (S^½ Σ λ_j b_j b_jᵀ S^½)^½)² after some multiplicative steps on λ, and the H with tr(S H) equal to it."""
-    half, back = _root(S, 0.5), _root(S, -0.5)
-    rows = b @ half
-    lam = np.full(len(b), 1.0 / len(b))
-    for _ in range(steps):
-        inverse = _root((rows * lam[:, None]).T @ rows, -0.5)
-        lam = lam * np.einsum("ij,ij->i", rows @ inverse, rows)
-        lam /= lam.sum()
-    root = _root((rows * lam[:, None]).T @ rows, 0.5)
-    trace = float(np.trace(root))
-    return trace**2, trace * (back @ root @ back)
-
-
-def _targets(arms: Explored, functionals: Array) -> Array:
-    """b_j of the arms seen so far."""
-    x, _, gaps = arms.others()
-    return np.asarray(np.sqrt(2.0) * (x @ functionals.T) / gaps[:, None])
-
-
-def _chord_lower(arms: Explored, functionals: Array, basis: Array) -> float:
-    """S diagonal in the gap spanner, scaled by what its chords reach over all arms: one linear optimisation."""
-    plus, minus = arms.widths(functionals)
-    costs = (arms.best - basis) @ arms.theta
-    linear = (costs * (plus - minus)) @ functionals - float(costs @ (plus * minus)) * arms.theta
-    x, _ = arms.largest(linear)
-    return _design_bound(np.diag(costs / float(linear @ (x - arms.best))), _targets(arms, functionals), 200)[0]
-
-
-def _maximum(slope: Array, rows: Array, most: Array) -> Array:
-    from scipy.optimize import linprog
-
-    result = linprog(-slope / max(float(slope.max()), 1e-300), A_ub=rows, b_ub=most, method="highs")
-    if result.x is None:
-        raise SolverFailed(f"HiGHS could not solve the linear program of the edge weights: {result.message}")
-    return np.asarray(result.x, dtype=np.float64)
-
-
-class EdgeBounds:
-    """Both bounds from edge weights s with Σ s_e |x_e − x*_e| <= Δ_x for all arms, each improved by Frank–Wolfe over s."""
-
-    def __init__(self, arms: Explored, functionals: Array, basis: Array) -> None:
-        self.arms, self.functionals = arms, functionals
-        # x − x* = Z q(x), because some linear functional is 1 on all arms: the flow out of the source, the number of edges
-        self.Z = (basis - arms.best).T
-        self.sign = np.where(arms.best > 0, -1.0, 1.0)  # |x_e − x*_e| = sign_e x_e + x*_e
-
-    def corner(self, slope: Array) -> Array:
-        """Maximise ⟨slope, s⟩ by linear programs with cuts; what is returned satisfies the constraints of all arms."""
-        for _ in range(30):
-            x, _, gaps = self.arms.others()
-            rows = np.abs(x - self.arms.best)
-            use = rows.any(axis=0)
-            s = np.zeros(len(slope))
-            s[use] = np.maximum(_maximum(slope[use], rows[:, use], gaps), 0.0)
-            seen = len(self.arms.pool)
-            t = self.arms.ratio(self.sign * s, float(s @ self.arms.best))[0]
-            if t <= 1 + 1e-6 or len(self.arms.pool) == seen:
-                break
-        return s / max(t, 1.0)
-
-    def lower(self, rounds: int) -> tuple[float, Array]:
-        """The best lower bound and its weights; the bound is concave in s, with the diagonal of Z H Zᵀ as its slope."""
-        s = self.corner(np.ones(len(self.sign)))
-        if (s == 0).any():  # away from the boundary, so that S is not singular
-            s = 0.5 * (s + self.corner(1.0 * (s == 0)))
-        best, H = 0.0, np.zeros(0)
-        for k in range(rounds + 1):
-            corner = s if k == 0 else self.corner(np.einsum("ei,ei->e", self.Z @ H, self.Z))
-            tries = [s + step * (corner - s) for step in ((0.0, 0.02, 0.08, 0.25, 0.6) if k else (0.0,))]
-            b = _targets(self.arms, self.functionals)
-            bounds = [_design_bound((self.Z.T * t) @ self.Z, b, 60) for t in tries]
-            i = int(np.argmax([bound[0] for bound in bounds]))
-            s, (value, H) = tries[i], bounds[i]
-            if value <= best * (1 + 1e-5):
-                break
-            best = value
-        return max(best, _design_bound((self.Z.T * s) @ self.Z, b, 300)[0]), s
-
-    def upper(self, s: Array, rounds: int, lower: float) -> tuple[float, Played]:
-        """The cheapest allocation found with H^-1 ⪯ W/2, W = Zᵀ diag(s_e Δ^e) Z; its cost is convex in s."""
-        first = np.zeros(len(s))
-        for e, unit in enumerate(np.eye(len(s))):
-            R, x = self.arms.ratio(self.sign[e] * unit, self.arms.best[e])
-            first[e] = 1.0 / R if (x != self.arms.best).any() else 0.0
-        s = 0.9 * s + 0.1 * self.corner(np.ones(len(s)))
-        best: tuple[float, Played] = (np.inf, [])
-        y = np.eye(len(self.functionals))
-        for k in range(rounds + 1):
-            value, played, lam, y = self._ellipsoid(s * first, y)
-            best = min(best, (value, played), key=lambda found: found[0])
-            if best[0] <= lower * (1 + 1e-6):
-                break
-            corner = self.corner(first * (lam @ (y @ self.Z.T) ** 2))
-            y = np.vstack([np.eye(len(y[0])), y[lam > 1e-6 * lam.max()]])
-            s = s + (corner - s) * 2.0 / (k + 4)
-        return best
-
-    def _ellipsoid(self, weights: Array, y: Array) -> tuple[float, Played, Array, Array]:
-        """Cheapest α with yᵀH^-1 y <= yᵀWy/2 for all y, by cuts; the worst y left over scales α until all hold."""
-        W = (self.Z.T * weights) @ self.Z
-        spectrum = np.linalg.eigvalsh(W)
-        if spectrum[0] <= 1e-12 * spectrum[-1]:  # no H will do; the next s is less extreme
-            return np.inf, [], np.ones(len(y)), y
-        back = _root(W, -0.5)
-        x, labels, gaps = self.arms.others()
-        q = x @ self.functionals.T
-        best: tuple[float, Played] = (np.inf, [])
-        for _ in range(3):
-            program = AllocationProgram(q, gaps, y, 0.5 * np.einsum("ij,ij->i", y @ W, y))
-            solution = solve(program, tol=1e-2)  # roughly is enough: the scaling below makes it valid
-            alpha, lam = solution.allocation, solution.multipliers / program.radii
-            H = (q * alpha[:, None]).T @ q
-            if not np.linalg.cond(H) < 1e12:
-                break
-            values, vectors = np.linalg.eigh(back @ np.linalg.inv(H) @ back)
-            factor = 2.0 * float(values[-1])
-            if (cost := factor * float(alpha @ gaps)) < best[0]:
-                best = cost, [(x[i], labels[i], factor * float(alpha[i])) for i in np.flatnonzero(alpha)]
-            if factor < 1.01:
-                break
-            y = np.vstack([y, (back @ vectors[:, values > 0.5]).T])
-        return *best, lam, program.targets

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.actions.oracles import Incidence, ListedArms, Oracle
-from allocopt.base.errors import InvalidInstance, InvalidOption, MethodUnavailable, SolverFailed
-from allocopt.base.tolerances import TIE
-from allocopt.base.validation import Array, frozen, positive_number, vector
+from allocopt.actions.oracle_answers import Counted
+from allocopt.actions.oracles import Oracle
+from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.validation import Array, frozen, positive_number
 
 __all__ = ["OracleSpanner", "oracle_spanner"]
 
-_DEAD = 1e-9
+_ORTHOGONAL = 1e-9
 """An arm whose component along a unit direction is below this times its length counts as orthogonal to it. Components
 of 0/1 arms are either rounding (about 1e-14 after d reflections) or of the order of 1/d."""
 
 _SLACK = 1e-9
 """A swap must enlarge the volume by this much more than C, so that ties at exactly C are not swapped."""
 
-_OUTSIDE = 1e-6
+_OUTSIDE_SPAN = 1e-6
 """How much of an arm the spanner may miss, relatively, before the oracle is called inconsistent."""
 
 
@@ -61,101 +61,6 @@ class OracleSpanner:
     def dim(self) -> int:
         """r, the dimension of the span of the arms."""
         return len(self.arms)
-
-
-class Counted:
-    """An oracle that counts its calls, answers for both signs, and is checked on the way."""
-
-    def __init__(self, oracle: Oracle) -> None:
-        if not callable(oracle) or not hasattr(oracle, "dim"):
-            raise InvalidInstance(f"oracle: expected dim and a call with a direction, got a {type(oracle).__name__}")
-        self.oracle, self.dim, self.calls = oracle, int(oracle.dim), 0
-
-    def smallest(self, direction: Array) -> tuple[Array, Any, float]:
-        """The arm with the smallest inner product, its label and that product."""
-        self.calls += 1
-        arm, label = self.oracle(direction)
-        x = vector("the oracle's arm", arm, InvalidInstance, length=self.dim)
-        return x, label, float(x @ direction)
-
-    def extreme(self, direction: Array) -> tuple[Array, Any, float]:
-        """The arm whose inner product is largest in absolute value: two calls."""
-        low, high = self.smallest(direction), self.smallest(-direction)
-        return low if -low[2] >= -high[2] else (high[0], high[1], -high[2])
-
-
-class Explored:
-    """What is known of the arms: the best one, the second-best gap, and all those that the oracle has shown."""
-
-    def __init__(self, oracle: Oracle, theta: Any) -> None:
-        self.counted = Counted(oracle)
-        self.theta = vector("theta", theta, InvalidInstance, length=self.counted.dim)
-        self.pool: dict[bytes, tuple[Array, Any]] = {}
-        self.best, self.label = self.largest(self.theta)
-        self.gap_min = self._second(oracle)
-
-    def largest(self, direction: Array) -> tuple[Array, Any]:
-        """An arm that maximises ⟨x, direction⟩; it is remembered."""
-        x, label, _ = self.counted.smallest(-direction)
-        self.pool.setdefault(x.tobytes(), (x, label))
-        return x, label
-
-    def gap(self, x: Array) -> float:
-        """Δ_x."""
-        return float((self.best - x) @ self.theta)
-
-    def _second(self, oracle: Oracle) -> float:
-        """The smallest gap of another arm: exactly, by forbidding the edges of the best one in turn (Lawler)."""
-        gaps: list[float] = []
-        if isinstance(oracle, ListedArms):
-            others = np.flatnonzero((oracle.arms != self.best).any(axis=1))
-            gaps = ((self.best - oracle.arms[others]) @ self.theta).tolist()
-            for i in others[np.argsort(gaps)[: 4 * self.counted.dim]].tolist():
-                self.pool.setdefault(oracle.arms[i].tobytes(), (oracle.arms[i], i))
-        elif isinstance(oracle, Incidence):
-            penalty = 2.0 * float(np.abs(self.theta).sum()) + 1.0
-            for e in np.flatnonzero(self.best).tolist():
-                forbidden = self.theta.copy()
-                forbidden[e] -= penalty
-                x, label, _ = self.counted.smallest(-forbidden)
-                if x[e] == 0:  # else every arm has this edge
-                    self.pool.setdefault(x.tobytes(), (x, label))
-                    gaps.append(self.gap(x))
-        else:
-            raise MethodUnavailable(
-                "oracle: the second-best arm is needed, and can be found for paths, spanning trees, matchings and listed arms "
-                f"only, not for a {type(oracle).__name__}"
-            )
-        smallest = min(gaps, default=np.inf)
-        if smallest <= 2 * TIE * float(np.abs(self.best) @ np.abs(self.theta)):
-            raise MethodUnavailable("theta: several arms are optimal; the bounds over an oracle need a single one")
-        return float(smallest)
-
-    def ratio(self, functional: Array, constant: float = 0.0) -> tuple[float, Array]:
-        """max over arms x != x* of (⟨functional, x⟩ + constant)/Δ_x or 0, padded for rounding; it must vanish at x*."""
-        t, found = 0.0, self.best
-        size = float(np.abs(functional).sum())
-        while True:
-            slack = 1e-13 * (size + t * float(np.abs(self.theta).sum()))
-            x, _ = self.largest(functional + t * self.theta)
-            value = float(functional @ x) + constant - t * self.gap(x)
-            if value <= slack or (x == self.best).all():
-                return t + slack / self.gap_min, found
-            better = (float(functional @ x) + constant) / self.gap(x)
-            if better <= t:  # equal up to rounding
-                return t + (slack + value) / self.gap_min, found
-            t, found = better, x
-
-    def widths(self, functionals: Array) -> tuple[Array, Array]:
-        """R₊ and R₋ of each functional."""
-        both = np.array([[self.ratio(p)[0], self.ratio(-p)[0]] for p in functionals])
-        return both[:, 0], both[:, 1]
-
-    def others(self) -> tuple[Array, list[Any], Array]:
-        """The arms seen so far but the best one, their labels and gaps."""
-        seen = [(x, label) for x, label in self.pool.values() if (x != self.best).any()]
-        x = np.array([row[0] for row in seen])
-        return x, [row[1] for row in seen], (self.best - x) @ self.theta
 
 
 def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
@@ -194,7 +99,7 @@ def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
         x, label, value = counted.extreme(functionals[i])
         if abs(value) > bound * (1 + _SLACK):
             arms[i], labels[i] = x, label
-            functionals = _functionals(arms, coordinates)  # afresh: an update would gather rounding swap by swap
+            functionals = _functionals(arms, coordinates)  # afresh: rounding errors of updates would add up
             swaps, unchanged = swaps + 1, 0
             values[i] = 1.0
             if swaps > 4 * r * (1 + np.log(r) / np.log(bound)):
@@ -202,7 +107,7 @@ def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
         else:
             values[i], unchanged = abs(value), unchanged + 1
             missing = np.abs(x - (functionals @ x) @ arms).max()
-            if missing > _OUTSIDE * np.abs(x).max():
+            if missing > _OUTSIDE_SPAN * np.abs(x).max():
                 raise SolverFailed(
                     f"oracle: the arm {reprlib.repr(label)} is outside the span that its earlier answers left, "
                     "so it is not exact for every direction"
@@ -234,7 +139,7 @@ def _independent(counted: Counted) -> tuple[Array, list[Any], Array]:
     while len(left):
         u = left[0]
         x, label, value = counted.extreme(u)
-        if abs(value) <= _DEAD * float(np.linalg.norm(x)):
+        if abs(value) <= _ORTHOGONAL * float(np.linalg.norm(x)):
             left = left[1:]  # no arm has a component along u
             continue
         arms.append(x)

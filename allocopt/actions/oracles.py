@@ -23,7 +23,7 @@ __all__ = ["Oracle", "assignment_oracle", "list_oracle", "shortest_path_oracle",
 Edge = tuple[Any, ...]
 Arc = tuple[int, int, int]  # tail, head, column
 
-_CYCLE = 1e-12
+_CYCLE_ROUNDING = 1e-12
 """Shortening a path by less than this share of the weights is rounding: a cycle of length zero must not look negative."""
 
 _LARGEST_ENTRY = 1e150
@@ -112,9 +112,9 @@ class Paths(Incidence):
         distance = [math.inf] * self.n_nodes
         distance[start] = 0.0
         last: list[Arc | None] = [None] * self.n_nodes
-        # without negative lengths no cycle is negative, and nothing has to be forgiven
-        forgiving = not self.acyclic and min(lengths, default=0.0) < 0
-        margin = _CYCLE * max(map(abs, lengths), default=0.0) if forgiving else 0.0
+        # without negative lengths no cycle is negative, and no rounding has to be tolerated
+        tolerant = not self.acyclic and min(lengths, default=0.0) < 0
+        margin = _CYCLE_ROUNDING * max(map(abs, lengths), default=0.0) if tolerant else 0.0
         for sweep in range(1 if self.acyclic else self.n_nodes + 1):
             if sweep == self.n_nodes:
                 raise MethodUnavailable(_NEGATIVE)
@@ -246,7 +246,7 @@ class Assignments(Incidence):
 
     def __call__(self, direction: Any, /) -> tuple[Array, tuple[Edge, ...]]:
         """A cheapest matching among those with the most edges."""
-        from scipy.optimize import linear_sum_assignment  # here, so that ``import allocopt`` stays quick
+        from scipy.optimize import linear_sum_assignment  # here: it takes a fifth of a second to load
 
         weights = _direction(direction, self.dim)
         # an absent edge costs more than all others together, so that as few as possible are taken
@@ -281,7 +281,7 @@ def assignment_oracle(G: Any) -> Assignments:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedArms:
+class ListOracle:
     """Oracle of arms in memory; made by `list_oracle`."""
 
     arms: Array
@@ -297,7 +297,7 @@ class ListedArms:
         return self.arms[row], row
 
 
-def list_oracle(arms: Any) -> ListedArms:
+def list_oracle(arms: Any) -> ListOracle:
     """Oracle of a list of arms: for comparison with the others, and for tests.
 
     Examples
@@ -308,4 +308,4 @@ def list_oracle(arms: Any) -> ListedArms:
     points = matrix("arms", arms, InvalidInstance)
     if not points.size:
         raise InvalidInstance(f"arms: expected at least one arm and one column, got shape {points.shape}")
-    return ListedArms(points)
+    return ListOracle(points)

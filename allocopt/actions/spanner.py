@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,13 @@ from scipy.linalg import lu, qr, solve_triangular
 from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from allocopt.actions.oracle_spanner import OracleSpanner, oracle_spanner
 from allocopt.actions.oracles import Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
-
-if TYPE_CHECKING:
-    from allocopt.actions.oracle_spanner import OracleSpanner
 
 __all__ = ["Spanner", "barycentric_spanner"]
 
@@ -97,8 +95,6 @@ def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner | OracleSp
     array([ 0.5, -1. ])
     """
     if isinstance(arms, Oracle):
-        from allocopt.actions.oracle_spanner import oracle_spanner
-
         return oracle_spanner(arms, 2.0 if C is None else C)
     bound = _bound(1.0 if C is None else C)
     points = matrix("arms", arms, InvalidInstance)
@@ -213,7 +209,8 @@ def _swap_until(points: Array, first: IntArray, bound: float) -> tuple[IntArray,
         if new_volume > volume:
             kept, kept_swaps, volume = basis.copy(), swaps, new_volume
         else:
-            # rounding led astray: go back and refresh after every swap; if that does not help either, stop there
+            # the swaps only seemed to enlarge the volume, by rounding: go back, compute afresh after every swap from now on,
+            # and stop if that does not help either
             basis, swaps = kept.copy(), kept_swaps
             allowed = 0.0 if allowed > 0 else -1.0
             factors, pivots, _ = _factorised(points[basis])

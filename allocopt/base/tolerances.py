@@ -15,9 +15,6 @@ LARGEST: Final = 1e50
 """Vectors, costs and gaps may be as large as this and as small as its inverse (their largest entry, where they are
 vectors): squares and quotients of them then stay well inside the range of doubles."""
 
-LEAST_DIVISOR: Final = 1e-300
-"""Stands for 0 where something is divided by a number that may be 0: any quotient by it is huge, and still a double."""
-
 SMALLEST_ENTRY: Final = 1e-150
 """Entries of vectors are zero or at least this large: products of two of them are then doubles with all their digits."""
 
@@ -34,3 +31,6 @@ recomputed certificate does not suffer."""
 
 BINDING: Final = 1e-6
 """A constraint is called binding when its multiplier is positive or its slack is below this, relatively."""
+
+NOT_ZERO: Final = 1e-300
+"""Stands where a divisor might be zero: below everything that is computed from admissible data, so that it changes no number."""

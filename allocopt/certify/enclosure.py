@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from allocopt.base.errors import InvalidOption
+from allocopt.certify.by_block.problem import StreamedProblem
+from allocopt.certify.reduction import reduce
+from allocopt.certify.verdict import fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
-
-if TYPE_CHECKING:
-    from allocopt.model.solution import Solution
+from allocopt.model.solution import Solution
 
 __all__ = ["Enclosure", "enclose"]
 
@@ -70,7 +70,22 @@ def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
             raise InvalidOption(
                 f"precision: expected a whole number of bits from 64 to {_MOST_BITS}, got {precision!r}"
             )
-    from allocopt.solving.solve import proven
-
-    lower, upper, assumptions, bits = proven(solution, precision)
+    lower, upper, assumptions, bits = _proven(solution, precision)
     return Enclosure(lower, upper, assumptions, bits)
+
+
+def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:
+    """What a solution's allocation and multipliers prove, anew: lower and upper bound, assumptions, bits of the arithmetic."""
+    program = solution.program
+    if precision is None and program.blocks is not None:
+        problem = StreamedProblem(program)
+        bounds = problem.proven(*solution.in_use)
+        return bounds.lower, bounds.upper, problem.assumptions, 53
+    if precision is None:
+        again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
+        within = solution.lower <= again.lower and again.upper <= solution.upper
+        if within or solution.gap == math.inf or not fits_balls(reduce(program)):
+            return again.lower, again.upper, again.assumptions, 53
+    reduction = reduce(program)
+    lower, upper, bits = in_balls(reduction, solution.allocation, solution.multipliers, precision)
+    return lower, upper, reduction.assumptions, bits

@@ -11,7 +11,7 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.modulo import rational_rows
-from allocopt.linear.span import column_units, free_span
+from allocopt.linear.span import Span, column_units, free_span
 from allocopt.model.program import AllocationProgram
 
 __all__ = ["proven_infeasible"]
@@ -21,11 +21,12 @@ _MOST_TRIED = 4  # targets, the worst first
 
 
 def proven_infeasible(
-    program: AllocationProgram, rows: Array, goals: Array, asked: IntArray
+    program: AllocationProgram, rows: Array, goals: Array, asked: IntArray, bound_error: float
 ) -> tuple[int, float] | None:
     """A target that no allocation within the bounds can meet, and its squared norm in floating point; None if none is proven.
 
-    ``rows`` and ``goals`` are features and targets with columns in `column_units`.
+    ``rows`` and ``goals`` are features and targets with columns in `column_units`; ``bound_error`` is the relative error of the
+    program's bounds.
     """
     bounded = np.isfinite(program.upper)
     try:
@@ -42,6 +43,8 @@ def proven_infeasible(
     scale = column_units(features, targets)
     root = features * scale * np.sqrt(weights)[:, None]
     with np.errstate(all="ignore"):
+        if len(root) > root.shape[1]:  # the same singular values and axes, without a matrix of arms × arms
+            root = np.asarray(np.linalg.qr(root, mode="r"))
         values, axes = np.linalg.svd(root, full_matrices=True)[1:]
         full = np.zeros(root.shape[1])
         full[: len(values)] = values
@@ -54,20 +57,18 @@ def proven_infeasible(
         if not norms[place] >= _SUSPECT:
             break
         y = directions[place]
-        if np.isfinite(y).all() and _proves(program, known, rows, goals, used, int(asked[place]), y):
+        if np.isfinite(y).all() and _proves(program, known, rows, goals, used, int(asked[place]), y, bound_error):
             return int(asked[place]), float(norms[place] * program.radii[asked[place]])
     return None
 
 
 def _proves(
-    program: AllocationProgram, known: object, rows: Array, goals: Array, used: IntArray, target: int, y: Array
-) -> bool:
+    program: AllocationProgram, known: Span, rows: Array, goals: Array, used: IntArray, target: int, y: Array, bound_error: float
+) -> bool:  # fmt: skip
     """The inequality in rationals: exact rows of the quotient, exact bounds (enlarged where they were rounded)."""
-    from flint import fmpq
+    from flint import fmpq  # only where a proof is tried
 
-    from allocopt.certify.reduction import bound_error
-
-    modulo = known.modulo  # type: ignore[attr-defined]
+    modulo = known.modulo
     width = len(modulo.columns)
     direction = rational_rows(y[None])[0]
 
@@ -78,7 +79,7 @@ def _proves(
         ]
         return sum((x * z for x, z in zip(exact, direction, strict=True)), fmpq(0))
 
-    slack = 1 + rational_rows(np.array([[4.0 * bound_error(program)]]))[0][0]
+    slack = 1 + rational_rows(np.array([[4.0 * bound_error]]))[0][0]
     spent = fmpq(0)
     for i in used.tolist():
         along = product(rows[i])

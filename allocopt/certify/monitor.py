@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import Bounds, Canonical, evaluate
+from allocopt.certify.canonical import Bounds, Canonical
+from allocopt.certify.certificate import evaluate
 
 __all__ = ["Callback", "Monitor", "OutOfTime", "Progress"]
 

@@ -148,16 +148,20 @@ def reduce(program: AllocationProgram) -> Reduction:
         span.columns,
     )
     assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
-    reduction = Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
     if len(asked) and np.isfinite(program.upper).any():
-        hopeless = proven_infeasible(program, rows, goals, asked)
-        if hopeless is not None:
-            j, norm = hopeless
-            raise Infeasible(
-                f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is "
-                f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"
-            )
-    return reduction
+        _check_feasible(program, rows, goals, asked)
+    return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
+
+
+def _check_feasible(program: AllocationProgram, rows: Array, goals: Array, asked: IntArray) -> None:
+    """Raise `Infeasible` where it is proven that upper bounds leave no room."""
+    hopeless = proven_infeasible(program, rows, goals, asked, bound_error(program))
+    if hopeless is not None:
+        j, norm = hopeless
+        raise Infeasible(
+            f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is "
+            f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"
+        )
 
 
 def _total_cost(costs: Array, allocation: Array) -> float:

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.cli.app import Json, app, print_json
-from allocopt.cli.display import short_interval
 from allocopt.insight import instances
+from allocopt.insight.documents import short_interval
 from allocopt.model import programs
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.solve import solve

@@ -1,4 +1,4 @@
-"""What the commands show: tables, and a progress line for anything that takes over two seconds."""
+"""What the commands draw on the console: tables, and a progress line for anything that takes over two seconds."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import contextlib
 import math
 import threading
 from collections.abc import Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 from rich.table import Table
 
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.monitor import Callback, Progress
-from allocopt.model.assuming import assuming
+from allocopt.cli.app import SECONDS_BEFORE_PROGRESS
+from allocopt.insight.documents import interval
+from allocopt.linear.assumptions import assuming
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import confirmed, taken_for_granted, why_not
 
-__all__ = ["enclosure_document", "interval", "progress_line", "short_interval", "solution_document", "solution_tables"]
+__all__ = ["progress_line", "solution_tables"]
 
-_PATIENCE = 2.0  # seconds before a progress line appears
 _COLOURS = {
     Status.CERTIFIED: "green", Status.CONDITIONAL: "cyan", Status.INACCURATE: "yellow", Status.FAILED: "red",
 }  # fmt: skip
@@ -40,7 +41,7 @@ def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
         yield lambda progress: None
         return
     line = _Line(console, what, tol)
-    timer = threading.Timer(_PATIENCE, line.appear)
+    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, line.appear)
     timer.daemon = True
     timer.start()
     try:
@@ -51,7 +52,7 @@ def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
 
 
 class _Line:
-    """The progress line: it appears in a timer's thread, and hears news in the solver's."""
+    """The progress line: it appears in a timer's thread, and is updated in the solver's."""
 
     def __init__(self, console: Console, what: str, tol: float) -> None:
         self._bars = _closing_gap(console)
@@ -77,10 +78,7 @@ class _Line:
             self._bars.stop()
 
 
-def _closing_gap(console: Console) -> Any:
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
+def _closing_gap(console: Console) -> Bars:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
     return Bars(*columns, TimeElapsedColumn(), console=console, transient=True)
 
@@ -105,22 +103,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.1f} ms"
 
 
-def interval(enclosure: Enclosure) -> str:
-    """A proven interval with as many digits as it has, and no more than it deserves."""
-    if not np.isfinite(enclosure.upper):
-        return f"[{enclosure.lower!r}, inf)"
-    return f"[{enclosure.lower!r}, {enclosure.upper!r}]"
-
-
-def short_interval(lower: float, upper: float, digits: int = 10) -> str:
-    """An interval rounded outwards to so many significant digits: wider than what was proven, never narrower."""
-    outwards = [
-        Context(prec=digits, rounding=rounding).create_decimal_from_float(x).normalize()
-        for x, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
-    ]
-    return f"[{outwards[0]:f}, {outwards[1]:f}]"
-
-
 def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int = 20) -> Iterator[Table]:
     """The summary, the allocation and the binding constraints."""
     yield _summary(solution, enclosure)
@@ -137,7 +119,7 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
     if enclosure is not None:
         table.add_row("proven", interval(enclosure))
         if not confirmed(solution, enclosure):
-            table.add_row("", "[red]the proof does not bear out the bounds of the solution[/red]")
+            table.add_row("", "[red]the proof does not confirm the bounds of the solution[/red]")
     for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
         table.add_row("" if n else "assuming", escape(sentence))
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
@@ -179,45 +161,3 @@ def _allocation(solution: Solution, most: int) -> Table:
 
 def _rest(count: int, most: int) -> str | None:
     return f"and {count - most} more (--json has all)" if count > most else None
-
-
-def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[str, Any]:
-    """A solution as JSON data; infinities are the string "inf"."""
-
-    def number(x: float) -> float | str:
-        return float(x) if np.isfinite(x) else "inf"
-
-    document: dict[str, Any] = {
-        "program": solution.program.kind,
-        "value": number(solution.value),
-        "lower": number(solution.lower),
-        "upper": number(solution.upper),
-        "gap": number(solution.gap),
-        "tol": solution.tol,
-        "status": solution.status.name,
-        "assumptions": [a.as_json() for a in solution.assumptions],
-        "method": solution.method,
-        "stats": {k: v if isinstance(v, str) else number(v) for k, v in solution.stats.items() if k != "claim"},
-        "optimal_arms": solution.optimal_arms.tolist(),
-        "support": solution.support.tolist(),
-        "binding": solution.binding.tolist(),
-        "allocation": [number(x) for x in solution.allocation.tolist()],
-        "multipliers": [number(x) for x in solution.multipliers.tolist()],
-    }
-    if solution.labels is not None:
-        document["labels"] = list(solution.labels)
-    if enclosure is not None:
-        document["proven"] = enclosure_document(enclosure)
-        document["confirmed"] = confirmed(solution, enclosure)
-    return document
-
-
-def enclosure_document(enclosure: Enclosure) -> dict[str, Any]:
-    """A proven interval as JSON data."""
-    return {
-        "lower": enclosure.lower,
-        "upper": enclosure.upper if np.isfinite(enclosure.upper) else "inf",
-        "tied_gaps": {str(i): g for i, g in enclosure.tied_gaps.items()},
-        "notes": list(enclosure.notes),
-        "precision_bits": enclosure.precision,
-    }

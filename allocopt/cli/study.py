@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from allocopt.cli.app import Json, app, print_json
+from allocopt.base.json_data import json_data
+from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, Json, app, print_json
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.study import StudyCallback, StudyProgress, StudyResult, study
 
-_PATIENCE = 2.0  # seconds before the progress bar appears
 _MOST_REASONS = 5
 
 
@@ -74,7 +74,7 @@ def _bar(spec: StudySpec) -> Iterator[StudyCallback]:
 
         def show(progress: StudyProgress) -> None:
             nonlocal bar, task
-            if not console.is_terminal or progress.seconds < _PATIENCE:
+            if not console.is_terminal or progress.seconds < SECONDS_BEFORE_PROGRESS:
                 return
             if bar is None:
                 bar = stack.enter_context(Progress(*columns, console=console, transient=True))
@@ -138,12 +138,8 @@ def _document(result: StudyResult) -> dict[str, Any]:
         "computed": result.computed,
         "seconds": result.seconds,
         "counts": result.counts,
-        "quantities": [{k: _number(v) for k, v in line.items()} for line in result.summary()],
+        "quantities": json_data(result.summary()),
         "reasons": result.reasons(),
         "assumptions": [{"text": text, "rows": count} for text, count in result.assumptions().items()],
         "damaged_parts": list(result.damaged),
     }
-
-
-def _number(value: Any) -> Any:
-    return "inf" if value == float("inf") else value

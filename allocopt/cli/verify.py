@@ -10,13 +10,15 @@ import typer
 from rich.console import Console
 
 from allocopt.base.errors import InvalidOption, NotProven
-from allocopt.certify.proof import exact_enclosure, load_solution
+from allocopt.base.json_data import json_data
+from allocopt.certify.proofs.reading import load_solution
+from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
-from allocopt.cli.display import enclosure_document, interval
+from allocopt.insight.documents import enclosure_document, interval
 
-_BITS = 256  # of the balls that decide where doubles do not
-_SMALL = 3e6  # k d² up to which they take a minute at most
+_BALL_BITS = 256  # of the balls that decide where doubles do not
+_MOST_WORK_IN_BALLS = 3e6  # k d² up to which they take a minute at most
 
 
 @app.command()
@@ -54,16 +56,15 @@ def verify(
     else:
         enclosure = solution.verify(precision)
         proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
-        small = solution.program.n_arms * solution.program.dim**2 <= _SMALL
+        small = solution.program.n_arms * solution.program.dim**2 <= _MOST_WORK_IN_BALLS
         if not proven and precision is None and small:  # the margins of doubles may be all that is missing
-            enclosure = solution.verify(_BITS)
+            enclosure = solution.verify(_BALL_BITS)
             proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
         problems = []
     stored = json.loads(proof.read_text(encoding="utf-8-sig"))["assumptions"]
     if as_json:
-        claimed = {k: v if v != float("inf") else "inf" for k, v in claim.items()}
         print_json(
-            {"proven": enclosure_document(enclosure), "claim": claimed, "wider": wider, "assumptions": stored,
+            {"proven": enclosure_document(enclosure), "claim": json_data(claim), "wider": wider, "assumptions": stored,
              "holds": proven, "problems": problems}
         )  # fmt: skip
     else:

@@ -159,6 +159,12 @@ def squared_lengths(columns: Array) -> Array:
     return result
 
 
+def squared_row_lengths(rows: Array) -> Array:
+    """|x_i|² of the rows."""
+    result: Array = np.einsum("ij,ij->i", rows, rows)
+    return result
+
+
 def add_products(matrix: Array, factor: float, left: Array, right: Array) -> None:
     """Add f L∘R, entry by entry."""
     products = left * right

@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpotrf
 
 from allocopt.base.errors import InvalidInstance, SolverFailed
 from allocopt.base.validation import Array, IntArray, matrix
-from allocopt.certify.canonical import Canonical, whitener
+from allocopt.linear import dense
 from allocopt.linear.assumptions import ROUNDING_LEVEL
 from allocopt.linear.span import Span, column_units, free_span, outside_span, span_of
 
@@ -56,8 +56,8 @@ def whitening(arms: Array, counts: Array) -> tuple[Callable[[Array], Array], Cal
     span = _span(rows * units)
     columns = list(span.columns)
     small = (rows * units)[:, columns] * np.sqrt(counts[used])[:, None]
-    basis = whitener(Canonical(small, small, small[:0]), np.ones(len(small))) if columns else np.zeros((0, 0))
-    if basis is None:
+    regular, basis = dense.whitener(small.T, np.ones(len(small)), None) if columns else (True, np.zeros((0, 0)))
+    if not regular:
         raise InvalidInstance("pulls: the information matrix is singular in double precision; use other units")
 
     def white(targets: Array) -> Array:

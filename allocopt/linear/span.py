@@ -18,11 +18,17 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.linear.dense import squared_row_lengths
+from allocopt.linear.floating import ENTRY_ERROR
 from allocopt.linear.modulo import Modulo
 from allocopt.linear.scaling import equilibrated
 
 __all__ = ["Span", "column_units", "free_span", "largest_share", "outside_span", "span_of", "spanning_coordinates"]
 
+_SUSPECT = 1e-9  # share of the weakest pivot in the strongest below which a second look is taken
+_CERTIFIABLE = (
+    16.0 * ENTRY_ERROR
+)  # relative size of a direction below which entries that are rounded cannot be shown to span it
 _CLEARLY = 1e-3  # shares above this are no rounding, whatever the error of a share in floating point
 _MANY = 4096  # shares that are compared exactly; the exact ones are close to those in floating point
 
@@ -45,31 +51,46 @@ class Span:
     assumptions: tuple[Assumption, ...] = field(default=())
 
 
-def spanning_coordinates(rows: Array) -> tuple[int, ...]:
+def spanning_coordinates(rows: Array, sizes: Array | None = None) -> tuple[int, ...]:
     """Columns that seem to determine all others on the span of ``rows``; as many as the rank in floating point.
 
     Rows and columns are equilibrated by powers of two, so units do not matter. A sample of rows is looked at first: if it
-    spans everything, the others cannot change the answer.
+    spans everything, the others cannot change the answer. ``sizes`` are those of the numbers that each row was computed
+    from, where these are larger than the row itself: what rounding did to it is relative to them.
     """
     k, d = rows.shape
     size = 8 * d + 32
     if k > 4 * size:
-        found = _spanning_coordinates(rows[np.linspace(0, k - 1, size).astype(np.int64)])
+        few = np.linspace(0, k - 1, size).astype(np.int64)
+        found = _spanning_coordinates(rows[few], None if sizes is None else sizes[few])
         if len(found) == d:
             return found
-    return _spanning_coordinates(rows)
+    return _spanning_coordinates(rows, sizes)
 
 
-def _spanning_coordinates(rows: Array) -> tuple[int, ...]:
+def _spanning_coordinates(rows: Array, sizes: Array | None) -> tuple[int, ...]:
     balanced = equilibrated(rows)[0] if rows.size else rows
     if len(balanced) > 4 * balanced.shape[1]:
         balanced = np.asarray(np.linalg.qr(balanced, mode="r"))
     if not balanced.any():
         return ()
-    factor, order = sla.qr(balanced, mode="r", pivoting=True, check_finite=False)[-2:]
-    diagonal = np.abs(np.diag(factor))
-    rank = int((diagonal > RANK * diagonal[0]).sum())
-    return tuple(sorted(int(c) for c in order[:rank]))
+    columns, weakest = _pivot_columns(balanced, RANK)
+    if weakest > _SUSPECT:
+        return columns
+    # small rows, and rows of which little is left, were scaled up together with their rounding
+    even = rows * column_units(rows)
+    size = np.sqrt(squared_row_lengths(even)) if sizes is None else sizes
+    even = even[size > 0] / size[size > 0][:, None]
+    fewer, _ = _pivot_columns(even * column_units(even), _CERTIFIABLE)
+    return fewer if len(fewer) < len(columns) else columns
+
+
+def _pivot_columns(rows: Array, tolerance: float) -> tuple[tuple[int, ...], float]:
+    """The columns that pivoted QR takes for independent, and the share of the weakest of them in the strongest."""
+    factor, order = sla.qr(rows, mode="r", pivoting=True, check_finite=False)[-2:]
+    diagonal = np.abs(np.diag(factor)) / abs(factor[0, 0])
+    rank = int((diagonal > tolerance).sum())
+    return tuple(sorted(int(c) for c in order[:rank])), float(diagonal[rank - 1])
 
 
 def spanning_rows(rows: Array) -> IntArray:
@@ -104,7 +125,8 @@ def span_of(rows: Array, arms: IntArray, free: Span, seen: Array) -> Span:
     checked to lie in the span.
     """
     kept = free.modulo.columns
-    local = list(spanning_coordinates(seen)) if seen.size else []
+    sizes = np.sqrt(squared_row_lengths(rows[arms]))
+    local = list(spanning_coordinates(seen, sizes)) if seen.size else []
     while True:
         dropped = [c for c in range(len(kept)) if c not in local]
         if not dropped:  # nothing to check: the certificate proves that the arms span every column

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,16 +18,16 @@ from allocopt.base.validation import (
     in_range,
     index_array,
     matrix,
-    not_vanishing,
     positive_number,
     vector,
 )
+from allocopt.linear.assumptions import Assumption
 from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_doubt, refined_gaps, tie_share
-from allocopt.model.arms import ArmStore, open_store
-
-if TYPE_CHECKING:
-    from allocopt.certify.pricing import SurveyReport
-    from allocopt.linear.assumptions import Assumption
+from allocopt.linear.span import spanning_coordinates
+from allocopt.model.arms.opening import open_store
+from allocopt.model.arms.spanning import store_rank
+from allocopt.model.arms.store import ArmStore
+from allocopt.model.arms.survey import SurveyReport, check_survey, survey
 
 __all__ = ["LinearBandit"]
 
@@ -73,7 +73,7 @@ class LinearBandit:
     labels: tuple[str, ...] | None = None
     store: ArmStore | None = field(init=False, default=None, repr=False)
     """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
-    seen: SurveyReport = field(init=False, repr=False)
+    survey: SurveyReport = field(init=False, repr=False)
     best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
 
@@ -87,20 +87,20 @@ class LinearBandit:
         if arms is not None:
             in_range("arms", arms, InvalidInstance)
         in_range("theta", theta, InvalidInstance)
-        put = object.__setattr__
-        put(self, "theta", theta)
-        put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
-        in_range("noise_variance", np.array([self.noise_variance]), InvalidInstance)
-        put(self, "tie_tolerance", positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True))
-        if self.tie_tolerance > 1:  # then any two means tie, however the terms are signed
-            raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {self.tie_tolerance!r}")
-        put(self, "labels", checked_labels(self.labels, k))
-        put(self, "store", store)
+        noise_variance = positive_number("noise_variance", self.noise_variance, InvalidInstance)
+        in_range("noise_variance", np.array([noise_variance]), InvalidInstance)
+        tie_tolerance = positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True)
+        if tie_tolerance > 1:  # then any two means tie, however the terms are signed
+            raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
+        self._put(
+            theta=theta, noise_variance=noise_variance, tie_tolerance=tie_tolerance,
+            labels=checked_labels(self.labels, k), store=store,
+        )  # fmt: skip
         if arms is not None:
-            put(self, "arms", arms)
+            self._put(arms=arms)
             self._settle(arms, theta)
         elif store is not None:
-            put(self, "arms", getattr(store, "listed", store))
+            self._put(arms=getattr(store, "listed", store))
             self._settle_store(store, theta)
 
     def _settle(self, arms: Array, theta: Array) -> None:
@@ -110,32 +110,27 @@ class LinearBandit:
         tied = _tied(arms, theta, gaps, best, self.tie_tolerance)
         optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
-        self.__dict__.update(
-            optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps)
-        )
+        self._put(optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps))
 
     def _settle_store(self, store: ArmStore, theta: Array) -> None:
         """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
-        from allocopt.certify.streamed import survey
-
-        seen = survey(store, theta, self.tie_tolerance)
-        if seen.bad is not None:
-            row, column = seen.bad
-            raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
-        in_range("arms", np.array([seen.largest]), InvalidInstance)
-        not_vanishing("arms", seen.smallest, InvalidInstance)
-        rows = store.rows(seen.contenders)
+        report = survey(store, theta, self.tie_tolerance)
+        check_survey(report)
+        rows = store.rows(report.contenders)
         gaps, best = _gaps(rows, theta, rows @ theta)
-        optimal = seen.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
+        optimal = report.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
         if self.optimal_arms is not None:
-            optimal = self._given_optimal(seen.contenders[gaps == 0], store.shape[0])
-        self.__dict__.update(optimal_arms=optimal, seen=seen, best_row=frozen(rows[best].copy()))
+            optimal = self._given_optimal(report.contenders[gaps == 0], store.shape[0])
+        self._put(optimal_arms=optimal, survey=report, best_row=frozen(rows[best].copy()))
+
+    def _put(self, **values: Any) -> None:
+        """Fields that follow from the others, and cached properties that are known already."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """The optimal arms that are so only up to the tolerance for ties, with their exact gaps (relative to their terms)."""
-        from allocopt.linear.assumptions import Assumption
-
         if len(self.optimal_arms) == 1:
             return ()
         rows = self.arms[self.optimal_arms] if self.store is None else self.store.rows(self.optimal_arms)
@@ -198,9 +193,6 @@ class LinearBandit:
     @cached_property
     def rank(self) -> int:
         """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
-        from allocopt.certify.streamed import store_rank
-        from allocopt.linear.span import spanning_coordinates
-
         return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)
 
     @property
@@ -220,7 +212,7 @@ class LinearBandit:
         return float(self.gaps.max())
 
     def __repr__(self) -> str:
-        if "gaps" not in self.__dict__:  # of a large set: not computed for the sake of a text
+        if self.store is not None and "gaps" not in vars(self):  # of a large set: not computed for the sake of a text
             return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
         return (
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from allocopt.base.lazy import Lazy, lazy_fields, payload
 from allocopt.base.validation import Array, IntArray
-from allocopt.linear.assumptions import Assumption
-from allocopt.model.assuming import assuming
+from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.model.program import AllocationProgram
 
 if TYPE_CHECKING:
     from allocopt.certify.enclosure import Enclosure
 
-__all__ = ["Solution", "Status"]
+__all__ = ["Solution", "SparseVector", "Status"]
 
 
 class Status(enum.Enum):
@@ -35,6 +35,25 @@ class Status(enum.Enum):
         return self.name
 
 
+class SparseVector(Lazy):
+    """A vector over all arms of which a few entries are known and the others are 0, or ∞; made in full if somebody asks for it."""
+
+    def __init__(self, length: int, places: IntArray, values: Array, infinite: IntArray) -> None:
+        super().__init__(self._full)
+        self.length, self.places, self.values, self.infinite = length, places, values, infinite
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseVector, (self.length, self.places, self.values, self.infinite)
+
+    def _full(self) -> Array:
+        full = np.zeros(self.length)
+        full[self.places] = self.values
+        full[self.infinite] = np.inf
+        full.flags.writeable = False
+        return full
+
+
+@lazy_fields("program", "allocation", "multipliers", "binding", "coordinates")
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A certified answer.
@@ -63,14 +82,21 @@ class Solution:
     """What the bounds take for granted; empty where the status is CERTIFIED."""
 
     def __post_init__(self) -> None:
-        self.allocation.flags.writeable = False
-        self.multipliers.flags.writeable = False
+        for given in (payload(self, "allocation"), payload(self, "multipliers")):
+            if not isinstance(given, Lazy):
+                given.flags.writeable = False
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied by its fields (a mapping proxy cannot be)."""
-        values = [dict(self.stats) if f.name == "stats" else getattr(self, f.name) for f in fields(Solution)]
-        return Solution, tuple(values)
+        """Pickled and copied by its fields (a mapping proxy cannot be); vectors of a few entries stay so."""
+        values = {
+            f.name: getattr(self, f.name) for f in fields(Solution) if f.name not in ("allocation", "multipliers")
+        }
+        for name in ("allocation", "multipliers"):
+            given = payload(self, name)
+            values[name] = given if isinstance(given, SparseVector) else getattr(self, name)
+        values["stats"] = dict(self.stats)
+        return Solution, tuple(values[f.name] for f in fields(Solution))
 
     @property
     def value(self) -> float:
@@ -85,6 +111,10 @@ class Solution:
     @property
     def in_use(self) -> tuple[IntArray, Array, Array]:
         """The arms with 0 < α < ∞ or λ > 0, and α and λ of these (where every constraint belongs to an arm)."""
+        alpha, lam = payload(self, "allocation"), payload(self, "multipliers")
+        if isinstance(alpha, SparseVector) and isinstance(lam, SparseVector) and alpha.places is lam.places:
+            at = np.flatnonzero((alpha.values > 0) | (lam.values > 0))
+            return alpha.places[at], alpha.values[at], lam.values[at]
         played = np.where(np.isfinite(self.allocation), self.allocation, 0.0)
         arms = np.flatnonzero((played > 0) | (self.multipliers > 0))
         return arms, played[arms], self.multipliers[arms]
@@ -99,11 +129,17 @@ class Solution:
     @cached_property
     def support(self) -> IntArray:
         """Arms that are played finitely often: 0 < α < inf."""
+        alpha = payload(self, "allocation")
+        if isinstance(alpha, SparseVector):
+            return alpha.places[alpha.values > 0]
         return np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
 
     @cached_property
     def optimal_arms(self) -> IntArray:
         """Arms that cost nothing (α = inf): for bandit programs, those that were taken as optimal."""
+        alpha = payload(self, "allocation")
+        if isinstance(alpha, SparseVector):
+            return alpha.infinite
         return np.flatnonzero(np.isinf(self.allocation))
 
     @property
@@ -120,7 +156,7 @@ class Solution:
         (`allocopt.certify.referee`) is asked instead, which rounds nothing until the end: slow beyond some hundred arms.
         """
         if exact:
-            from allocopt.certify.proof import exact_enclosure
+            from allocopt.certify.proofs.writing import exact_enclosure
 
             return exact_enclosure(self, precision)
         from allocopt.certify.enclosure import enclose
@@ -129,7 +165,7 @@ class Solution:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver."""
-        from allocopt.certify.proof import save_solution
+        from allocopt.certify.proofs.writing import save_solution
 
         save_solution(self, path)
 

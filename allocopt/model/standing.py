@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from allocopt.model.assuming import assuming, sentences
+from allocopt.linear.assumptions import assuming, sentences
 from allocopt.model.solution import Solution, Status
 
 if TYPE_CHECKING:

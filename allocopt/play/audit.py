@@ -1,4 +1,4 @@
-r"""Audit of a policy's pulls by Theorem `thm:lower`: what it explores too little to be consistent, and what too much.
+r"""Audit of a policy's pulls by Theorem 1 (`thm:lower`): what it explores too little to be consistent, and what too much.
 
 For a consistent policy and every suboptimal x, limsup log(n) ||x − x*||²_{Ḡ_n^-1} <= Δ_x²/(2σ²), Ḡ_n = E[G_n]. The left side
 over the right one is the *evidence ratio* of x at n: above 1, the data that the policy collects by round n do not rule out,
@@ -16,16 +16,16 @@ import numpy as np
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, frozen, positive_number, whole_number
+from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
-from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.solve import solve
 
 __all__ = ["Audit", "AuditRow", "audit"]
 
-_SUM = 1e-9  # relative difference that Σ pulls and n may have: means over runs are rounded
+_SUM_TOLERANCE = 1e-9  # relative difference that Σ pulls and n may have: means over runs are rounded
 
 
 class AuditRow(NamedTuple):
@@ -230,7 +230,7 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
         bad = values[~np.isfinite(values) | (values < 0)][0]
         raise InvalidInstance(f"pulls: expected finite counts >= 0, but one is {float(bad)!r}")
     sums = values.sum(axis=2)
-    wrong = np.argwhere(np.abs(sums - times) > _SUM * times)
+    wrong = np.argwhere(np.abs(sums - times) > _SUM_TOLERANCE * times)
     if len(wrong):
         run, time = wrong[0].tolist()
         where = f" (run {run})" if len(values) > 1 else ""
@@ -273,7 +273,7 @@ def _squared_distances(bandit: LinearBandit, counts: Array) -> Array:
 
 def _nearest(points: Array) -> float:
     """The least ||p||² over the convex hull of the points, by non-negative least squares (Lawson and Hanson's LDP)."""
-    from scipy.optimize import nnls  # not at the top: it would slow down `import allocopt`
+    from scipy.optimize import nnls  # here: it takes a fifth of a second to load
 
     size = np.sqrt(np.einsum("ij,ij->i", points, points)).max()
     if size == 0:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from allocopt.policies.base import Phase, Player, Policy, Setting
+if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
+    from allocopt.policies.base import Player, Policy, Setting
     from allocopt.policies.end_of_optimism import EndOfOptimism
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.optimal_tracking import OptimalTracking
     from allocopt.policies.parsing import parse
+    from allocopt.policies.phase import Phase
     from allocopt.policies.phased_elimination import PhasedElimination
     from allocopt.policies.ucb import UCB
 
@@ -45,7 +46,7 @@ _MODULES = {
     "PhasedElimination": "phased_elimination",
     "OptimalTracking": "optimal_tracking",
 }
-_OTHERS = {"Phase": "base", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
+_OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
 
 NAMES = tuple(_MODULES)
 """The policies of this package, by name."""

@@ -59,6 +59,7 @@ from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, IntArray, positive_number, whole_number
 from allocopt.model.bandit import arm_matrix
+from allocopt.policies.phase import Phase
 
 __all__ = [
     "COMPILED",
@@ -110,6 +111,10 @@ class Setting:
         put(self, "horizon", whole_number("horizon", self.horizon, InvalidOption, least=LEAST_HORIZON))
         put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the memo: what policies keep there need not be something that other processes can be sent."""
+        return {**vars(self), "memo": {}}
+
     @property
     def n_arms(self) -> int:
         """k, the number of arms."""
@@ -123,19 +128,6 @@ class Setting:
         after one round of each the design matrix is exactly I, whatever the units and the geometry of the arms.
         """
         return barycentric_spanner(self.arms, 1.0)
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A stretch of rounds in which a policy did one thing."""
-
-    name: str
-    start: int
-    """Its first round, counted from 1."""
-    length: int
-    """Its number of rounds."""
-    ended: str = ""
-    """Why it ended, where there is more to say than that its work was done."""
 
 
 class Ledger(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from allocopt.actions.spanner import barycentric_spanner
 from allocopt.base.errors import InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, positive_number
-from allocopt.model.program import g_optimal
+from allocopt.model.programs import g_optimal
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.solving.solve import solve
 

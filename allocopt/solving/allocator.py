@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import time
 from functools import cache, cached_property
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.lazy import Lazy
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, IntArray, in_range, positive_number, vector
+from allocopt.base.validation import Array, in_range, positive_number, vector
 from allocopt.certify.monitor import Callback
-from allocopt.certify.pricing import SurveyReport
+from allocopt.certify.verdict import recertify
 from allocopt.model.arms import ListedArms, open_store
+from allocopt.model.arms.survey import SurveyReport, surveyed
 from allocopt.model.bandit import arm_matrix
-from allocopt.model.program import AllocationProgram, at_level, horizon_at_level, surveyed
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import at_level, horizon_at_level
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.quotients import in_units, quotient_rows
-from allocopt.solving.solve import recertify, solve
+from allocopt.solving.solve import solve
 
-__all__ = ["MOST_ARMS", "Allocator", "CompiledSolution", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
+__all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
 
 MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
 _MANY_ARMS = (
@@ -41,66 +44,40 @@ def compiled_kernel() -> ModuleType | None:
     return kernel
 
 
-class CompiledSolution(Solution):
-    """A `Solution` whose program, binding constraints and coordinates are worked out when somebody asks for them."""
+class _Details:
+    """What a compiled solve does not need and somebody may ask its solution for: program, binding constraints, coordinates."""
 
-    _arms: Array
-    _gaps: Array
-    _level: float
-
-    @classmethod
-    def of(
-        cls,
-        arms: Array,
-        gaps: Array,
-        level: float,
-        tol: float,
-        allocation: Array,
-        multipliers: Array,
-        info: list[float],
-    ) -> CompiledSolution:
-        """From what the kernel returned with the code CERTIFIED."""
-        self = object.__new__(cls)
-        allocation.flags.writeable = False
-        multipliers.flags.writeable = False
-        gaps.flags.writeable = False
-        lower, upper, rounding, steps, warm, seconds = info
-        self.__dict__.update(
-            _arms=arms,
-            _gaps=gaps,
-            _level=level,
-            allocation=allocation,
-            multipliers=multipliers,
-            lower=lower,
-            upper=upper,
-            status=Status.CERTIFIED,
-            assumptions=(),
-            method="interior-point",
-            tol=tol,
-            stats=MappingProxyType(
-                {"iterations": int(steps), "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
-            ),
-        )
-        return self
+    def __init__(
+        self, arms: Array, gaps: Array, level: float, tol: float, allocation: Array, multipliers: Array
+    ) -> None:
+        self._given = arms, gaps, level
+        self._found = allocation, multipliers, "interior-point", tol
 
     @cached_property
     def program(self) -> AllocationProgram:
         """The program, with the gaps as they were passed."""
-        return horizon_at_level(self._arms, self._gaps, self._level, None)
+        return horizon_at_level(*self._given, None)
 
     @cached_property
-    def _recertified(self) -> Solution:
-        return recertify(self.program, self.allocation, self.multipliers, self.method, self.tol, {})
+    def recertified(self) -> Solution:
+        """The same pair, certified as those of proof files are."""
+        return recertify(self.program, *self._found, {})
 
-    @cached_property
-    def binding(self) -> IntArray:
-        """The arms whose constraint is tight."""
-        return self._recertified.binding
 
-    @cached_property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates that span the quotient."""
-        return self._recertified.coordinates
+def _compiled_solution(
+    arms: Array, gaps: Array, level: float, tol: float, allocation: Array, multipliers: Array, report: list[float]
+) -> Solution:
+    """From what the kernel returned with the code CERTIFIED."""
+    gaps.flags.writeable = False
+    details = _Details(arms, gaps, level, tol, allocation, multipliers)
+    program: Any = Lazy(lambda: details.program)
+    binding: Any = Lazy(lambda: details.recertified.binding)
+    coordinates: Any = Lazy(lambda: details.recertified.coordinates)
+    lower, upper, rounding, steps, warm, seconds = report
+    stats = {"iterations": int(steps), "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
+    return Solution(
+        program, allocation, multipliers, lower, upper, Status.CERTIFIED, "interior-point", tol, binding, coordinates, stats
+    )  # fmt: skip
 
 
 def why_not_compiled(n_arms: int, listed: bool) -> str:
@@ -116,15 +93,15 @@ def ordinary_solution(
     level: float,
     tol: float,
     reason: str,
-    seen: SurveyReport | None = None,
+    report: SurveyReport | None = None,
     last: Solution | None = None,
     callback: Callback | None = None,
 ) -> Solution:
     """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad.
 
-    ``seen`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
+    ``report`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
     """
-    program = at_level(arms, gaps, level, seen)
+    program = at_level(arms, gaps, level, report)
     start = last if last is not None and np.array_equal(last.program.free, program.free) else None
     return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
 
@@ -171,7 +148,7 @@ class Allocator:
             store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
             self._listed = listed
         self._source: Any = listed if store is None else store
-        self._seen = None if store is None else surveyed(store)
+        self._survey = None if store is None else surveyed(store)
         self.arms: Any = getattr(self._source, "listed", self._source)
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
@@ -216,7 +193,7 @@ class Allocator:
             raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
         kernel = compiled_kernel() if len(self._own) else None
         if kernel is None:
-            return self._ordinary(delta, why_not_compiled(k, self._seen is None), callback)
+            return self._ordinary(delta, why_not_compiled(k, self._survey is None), callback)
         free = (delta == 0.0).tobytes()
         rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
         if rank < 0:
@@ -236,7 +213,7 @@ class Allocator:
         self._last = (free, alpha, multipliers)
         report = info.tolist()
         report.append(time.perf_counter() - started)
-        return CompiledSolution.of(self.arms, delta, self.level, self.tol, alpha, multipliers, report)
+        return _compiled_solution(self.arms, delta, self.level, self.tol, alpha, multipliers, report)
 
     def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
         """The arms modulo the free ones, which does not depend on the other gaps."""
@@ -250,16 +227,18 @@ class Allocator:
     def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
         gaps.flags.writeable = False  # it is a copy already
         # the last solution may lead astray, and arrays are a little more accurate than blocks
-        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [(self._source, self._seen, self._last_ordinary)]
+        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [
+            (self._source, self._survey, self._last_ordinary)
+        ]
         if self._last_ordinary is not None:
-            ways.append((self._source, self._seen, None))
-        if self._listed is not None and self._seen is not None:
+            ways.append((self._source, self._survey, None))
+        if self._listed is not None and self._survey is not None:
             ways.append((self._listed, None, None))
         best: Solution | None = None
         failure: SolverFailed | None = None
-        for source, seen, last in ways:
+        for source, report, last in ways:
             try:
-                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, report, last, callback)
             except SolverFailed as error:
                 failure = error
                 continue

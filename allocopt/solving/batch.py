@@ -14,19 +14,20 @@ from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, frozen, in_range, positive_number, whole_number
-from allocopt.linear.assumptions import Assumption
+from allocopt.certify.verdict import recertify
+from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.linear.floating import GAP_ERROR
-from allocopt.model.arms import available_cores, open_store
-from allocopt.model.assuming import assuming
+from allocopt.model.arms import open_store
+from allocopt.model.arms.survey import surveyed
 from allocopt.model.bandit import LinearBandit, arm_matrix
-from allocopt.model.program import at_level, regret, surveyed
+from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
 from allocopt.solving.ordinary_rows import Rows
 from allocopt.solving.quotients import in_units, quotient_rows
-from allocopt.solving.solve import recertify
 
 __all__ = ["BatchSolution", "solve_many"]
 
@@ -176,13 +177,13 @@ def solve_many(
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
         not_compiled = {int(i): kernel.REASONS[int(codes[i])] for i in np.flatnonzero(codes != kernel.CERTIFIED)}
-    seen = None if listed else surveyed(own)
+    report = None if listed else surveyed(own)
     done = n - len(not_compiled)
     assumptions = {i: b.assumptions for i, b in enumerate(bandits) if b.assumptions}
     for i in assumptions:
         if status[i] is Status.CERTIFIED:
             status[i] = Status.CONDITIONAL
-    with closing(Rows(own, shared, delta, levels, tol, seen, bandits).solve(not_compiled, threads)) as rows:
+    with closing(Rows(own, shared, delta, levels, tol, report, bandits).solve(not_compiled, threads)) as rows:
         for row in rows:
             i = row.index
             lower[i], upper[i], status[i] = row.lower, row.upper, row.status

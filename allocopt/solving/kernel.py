@@ -26,6 +26,7 @@ import numpy as np
 from numba import config, types
 
 from allocopt.base.compiling import kept_on_disk, on_disk, uncollected
+from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST, SUPPORT
 from allocopt.linear.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
 from allocopt.linear.floating import ENTRY_ERROR, UNIT
@@ -41,7 +42,6 @@ from allocopt.linear.loops import (
     weighted,
     whitener,
 )
-from allocopt.model.arms import available_cores
 from allocopt.solvers import newton, newton_start
 from allocopt.solvers.newton_problem import DEFAULT
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from allocopt.base.errors import AllocoptError
 from allocopt.base.machine import single_threaded
-from allocopt.base.processes import WorkerDied, finished, may_start_processes
+from allocopt.base.processes import WorkerDied, finished_results, may_start_processes
 from allocopt.base.validation import Array
-from allocopt.certify.pricing import SurveyReport
 from allocopt.linear.assumptions import Assumption
+from allocopt.model.arms.survey import SurveyReport
 from allocopt.model.bandit import LinearBandit, arm_matrix
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Status
 from allocopt.solving.allocator import ordinary_solution
 from allocopt.solving.solve import solve
@@ -51,7 +51,7 @@ class Rows:
     gaps: Array
     levels: Array
     tol: float
-    seen: SurveyReport | None = None
+    survey: SurveyReport | None = None
     """What is known of shared arms that are in a store."""
     bandits: tuple[LinearBandit, ...] = ()
     """The rows as bandits, where they were given so."""
@@ -63,7 +63,7 @@ class Rows:
         """
         left = dict(reasons)
         start = time.perf_counter()
-        alone = workers == 1 or self.seen is not None or not may_start_processes()
+        alone = workers == 1 or self.survey is not None or not may_start_processes()
         for i, why in reasons.items():
             if not alone and len(left) > _CHUNK and time.perf_counter() - start > _ALONE:
                 break
@@ -76,7 +76,7 @@ class Rows:
         indices = list(left)
         chunks = [indices[i : i + _CHUNK] for i in range(0, len(indices), _CHUNK)]
         calls = ((self._part(chunk), chunk, [left[i] for i in chunk]) for chunk in chunks)
-        found = finished(_solved, calls, min(workers, len(chunks)))
+        found = finished_results(_solved, calls, min(workers, len(chunks)))
         try:
             for rows in found:
                 for row in rows:
@@ -98,11 +98,11 @@ class Rows:
         try:
             arms = self.arms if self.shared else arm_matrix(self.arms[i])
             # BLAS on one thread, as in a worker process: the last bits depend on it
-            with single_threaded() if self.seen is None else nullcontext():
+            with single_threaded() if self.survey is None else nullcontext():
                 if self.bandits:
                     s = solve(regret(self.bandits[i]), tol=self.tol)
                 else:
-                    s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.seen)
+                    s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.survey)
         except AllocoptError as error:
             nothing = np.full(self.gaps.shape[1], np.nan)
             return Row(name, np.nan, np.nan, Status.FAILED, nothing, nothing, str(error))

@@ -14,9 +14,11 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import Canonical, evaluate, settle
+from allocopt.certify.canonical import Canonical
+from allocopt.certify.certificate import evaluate, settle
 from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.certify.reduction import Reduction
+from allocopt.certify.verdict import certified_solution
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers import interior_point
 
@@ -29,8 +31,6 @@ _EXCEEDED = 1e-9  # relatively, beyond which an upper bound counts as exceeded
 
 def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solution:
     """The best of the first solution and those of the second tries, all certified alike."""
-    from allocopt.solving.solve import certified_solution
-
     problem = reduction.canonical
     best = first
     try:

@@ -10,14 +10,15 @@ from flint import arb, ctx, fmpq
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, InvalidProof
-from allocopt.certify import balls, feasibility, reduction
-from allocopt.certify.balls import interval_in_balls
+from allocopt.certify import feasibility, reduction
 from allocopt.certify.canonical import Bounds
+from allocopt.certify.exactly import balls
+from allocopt.certify.exactly.balls import interval_in_balls
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.certify.reduction import reduce
+from allocopt.certify.verdict import _status
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import free_span
-from allocopt.solving.solve import _status
 
 THIRD = Fraction(1, 3)
 
@@ -177,7 +178,7 @@ def test_claims_about_exact_costs():
 
 def infeasible(program):
     asked = np.flatnonzero(program.targets.any(axis=1))
-    return proven_infeasible(program, program.features, program.targets, asked)
+    return proven_infeasible(program, program.features, program.targets, asked, reduction.bound_error(program))
 
 
 def least_norm(program, target):
@@ -259,7 +260,7 @@ def test_a_direction_proves_only_what_it_sees():
     known = free_span(rows, np.zeros(0, dtype=np.int64))
 
     def proves(target, y):
-        return feasibility._proves(program, known, rows, program.targets, np.arange(2), target, np.array(y))
+        return feasibility._proves(program, known, rows, program.targets, np.arange(2), target, np.array(y), 0.0)
 
     assert proves(0, [1.0, 0.0, 0.0]) is True  # 2²  > 1 · 1
     assert proves(0, [1.0, 3.0, 0.0]) is True  # 2² > 1 + 9/4

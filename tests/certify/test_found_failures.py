@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import allocopt as ao
-from allocopt.certify.proof import proof_document
+from allocopt.certify.proofs.writing import proof_document
 from allocopt.certify.referee import judge
+from allocopt.certify.verdict import recertify
 from allocopt.model.levels import confidence_widths
-from allocopt.solving.solve import recertify
 
 COPIED = [[1, -0.4, 1], [-1.4, -0.6, -1.4], [0.9, 0.6, 0.9]]
 
@@ -160,3 +160,15 @@ def test_a_bound_on_an_arm_that_tells_nothing_does_not_let_others_be_scaled():
     again = recertify(program, allocation, found.multipliers, "interior-point", 1e-8, {})
     assert again.upper >= float(allocation.sum())
     assert again.verify(exact=True).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("arms", "rank", "more", "seed"), [(1200, 2, 1, 351), (1200, 2, 2, 10**6 + 72), (300, 2, 3, 10**6 + 106)]
+)
+def test_small_rows_of_a_low_rank_product_do_not_add_to_its_rank(arms, rank, more, seed):
+    """Their rounding, scaled up with them, was taken for a direction that nothing could be certified in."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(arms, rank)) @ rng.normal(size=(rank, rank + more))
+    s = ao.regret_constant(rows, rng.normal(size=rank + more))
+    assert s.status is ao.Status.CONDITIONAL
+    assert len(s.coordinates) == rank - 1

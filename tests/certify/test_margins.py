@@ -12,11 +12,21 @@ import numpy as np
 import pytest
 from exactly import U, dot, gamma, product, rational, root_down, root_up, semidefinite, solved, transposed, weighted
 
-from allocopt.certify import canonical
-from allocopt.certify.canonical import Canonical, Frame, best_scale, evaluate, frame
+from allocopt.certify import canonical, certificate
+from allocopt.certify import frame as frames
+from allocopt.certify.canonical import Canonical
+from allocopt.certify.certificate import best_scale, evaluate
+from allocopt.certify.frame import Frame, frame
 from allocopt.linear import floating
 
 RHO, DOUBT = 2.0**-20, 2.0**-21
+
+
+def in_both(monkeypatch, name, value):
+    """Change a name in the modules of the frame and of the bounds, wherever these use it."""
+    for module in (frames, certificate):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, value)
 
 
 def instance(seed, r=2, n=6, m=3, rho=0.0, doubt=0.0, base=0, rough=0, ratios=False):
@@ -180,7 +190,7 @@ def constraints_hold(problem, alpha, lam):
 
 def prices_hold(problem, alpha, lam):
     seen = framed(problem, alpha, lam)
-    norm2, prices, errors = canonical.images(seen, problem.features)
+    norm2, prices, errors = frames.images(seen, problem.features)
     bounds = rational(seen.most_price(prices, norm2, errors))
     rho, doubt = rational(problem.error), rational(problem.bound_error)
     matrix = information(problem, alpha, -rho, -doubt)
@@ -229,7 +239,7 @@ def test_gamma_is_rounded_up(n):
 def test_padding_covers_sums_of_squares_and_two_dozen_operations(r):
     """|ŵ|² is r products and r − 1 sums, its root and what is done with it are operations of their own."""
     needed = gamma(2 * r + 32)
-    assert 1 + needed <= Fraction(canonical.padding(r)) <= 1 + 4 * needed
+    assert 1 + needed <= Fraction(frames.padding(r)) <= 1 + 4 * needed
 
 
 def made(r, drift=0.0, wobble=0.0, spectrum=1.0, strength=1.0):
@@ -292,20 +302,20 @@ def test_the_diagonal_dominates(r, n):
         np.outer(rng.normal(size=n), [1.0, *[0.0] * (r - 1)]),
     ):
         lam = rng.uniform(size=n)
-        assert dominates(canonical._dominating_diagonal(images, lam), images, lam)
-    assert canonical._dominating_diagonal(np.zeros((0, r)), np.zeros(0)).tolist() == [0.0] * r
+        assert dominates(frames._dominating_diagonal(images, lam), images, lam)
+    assert frames._dominating_diagonal(np.zeros((0, r)), np.zeros(0)).tolist() == [0.0] * r
 
 
 def test_a_diagonal_without_its_margins_is_seen(monkeypatch):
     images, lam = np.ones((400, 4)), np.full(400, 0.1)
     images[:, 1] = -1.0
-    assert dominates(canonical._dominating_diagonal(images, lam), images, lam)
+    assert dominates(frames._dominating_diagonal(images, lam), images, lam)
     orthogonal = np.kron(np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]), np.ones((100, 1)))
-    diagonal = canonical._dominating_diagonal(orthogonal, lam)
+    diagonal = frames._dominating_diagonal(orthogonal, lam)
     assert dominates(diagonal, orthogonal, lam)
     assert diagonal.max() <= 40.0 * (1 + 1e-12)  # and it is as small as it can be, but for rounding
-    monkeypatch.setattr(canonical, "gamma", lambda n: 0.0)
-    assert not dominates(canonical._dominating_diagonal(orthogonal, lam), orthogonal, lam)
+    in_both(monkeypatch, "gamma", lambda n: 0.0)
+    assert not dominates(frames._dominating_diagonal(orthogonal, lam), orthogonal, lam)
 
 
 def gain(q, slope, prices, upper):
@@ -365,7 +375,7 @@ def test_the_best_scale_is_not_exceeded(monkeypatch):
     assert (q, best) == (0.5, pytest.approx(0.5, rel=1e-14))
     q, best = best_scale(2.0, np.array([2.0, 1.0]), np.array([0.5, np.inf]))
     assert (q, best) == (1.0, pytest.approx(1.5, rel=1e-14))
-    monkeypatch.setattr(canonical, "UNIT", 0.0)
+    in_both(monkeypatch, "UNIT", 0.0)
     assert not all(scale_holds(*case) for case in scales())
 
 
@@ -483,7 +493,7 @@ def test_feasible_allocations_stay_so_when_rounded():
     for doubt in (0.0, 2.0**-10):
         problem = dataclasses.replace(problem, bound_error=doubt)
         for worst in rng.uniform(0.5, 2.0, size=100):
-            scaled, cost = canonical._make_feasible(problem, alpha, np.array([0.1, worst]), float(alpha.sum()))
+            scaled, cost = certificate._make_feasible(problem, alpha, np.array([0.1, worst]), float(alpha.sum()))
             need = rational(worst) * (1 + rational(doubt)) * (1 + 8 * U)
             assert all(x >= a * need for x, a in zip(rational(scaled), rational(alpha), strict=True))
             assert rational(cost) >= rational(float(alpha.sum())) * need
@@ -510,7 +520,7 @@ def test_the_cost_is_that_of_what_was_scaled():
     rng = np.random.default_rng(8)
     problem, _, _ = instance(0, 1, 1, 1)
     for alpha, worst in rng.uniform(0.5, 2.0, size=(300, 2)):
-        scaled, cost = canonical._make_feasible(problem, np.array([alpha]), np.array([worst]), float(alpha))
+        scaled, cost = certificate._make_feasible(problem, np.array([alpha]), np.array([worst]), float(alpha))
         assert rational(cost) >= rational(scaled[0])
 
 
@@ -535,18 +545,18 @@ def test_tidying_is_taken_back_where_it_does_harm():
     problem = Canonical(np.array([[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]]), np.eye(2), np.zeros((0, 2)))
     alpha, lam = np.array([1.0, 1.0, 1e-9]), np.ones(2)
     bounds = evaluate(problem, alpha, lam)
-    tidied = canonical.tidy(problem, bounds, 1e-8)
+    tidied = certificate.tidy(problem, bounds, 1e-8)
     assert tidied.alpha[2] == 0.0 and (tidied.alpha[:2] > 0).all()
     assert tidied.gap <= max(bounds.gap, 0.5e-8)
     assert tidied.upper == pytest.approx(2.0) and tidied.lower == pytest.approx(2.0)
     slack = Canonical(np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]]), np.zeros((0, 2)))
-    tidied = canonical.tidy(slack, evaluate(slack, np.ones(2), np.array([1.0, 1.0, 1e-9])), 1e-8)
+    tidied = certificate.tidy(slack, evaluate(slack, np.ones(2), np.array([1.0, 1.0, 1e-9])), 1e-8)
     assert tidied.multipliers[2] == 0.0 and (tidied.multipliers[:2] > 0).all()
     needed = Canonical(np.array([[1.0, 0.0], [0.0, 1e6]]), np.eye(2), np.zeros((0, 2)))
     kept = evaluate(needed, np.array([1.0, 1e-12]), np.array([1.0, 1e-12]))
-    assert canonical.tidy(needed, kept, 1e-8) is kept
+    assert certificate.tidy(needed, kept, 1e-8) is kept
     clean = evaluate(problem, np.array([1.0, 1.0, 0.5]), lam)
-    assert canonical.tidy(problem, clean, 1e-8) is clean
+    assert certificate.tidy(problem, clean, 1e-8) is clean
 
 
 def test_gap_of_bounds():
@@ -625,7 +635,7 @@ def diagonal(images, lam):
     matrix = rational(np.abs((images * lam[:, None]).T @ images))
     size = rational((images * images * lam[:, None]).sum(axis=0))
     root = [root_down(x) for x in size]
-    weight = [max(x, rational(canonical._LEAST_WEIGHT) * max(root)) or Fraction(1) for x in root]
+    weight = [max(x, rational(frames._LEAST_WEIGHT) * max(root)) or Fraction(1) for x in root]
     result = []
     for c in range(r):
         off = sum((matrix[c][e] + gamma(n + 4) * pad(r) * root[c] * root[e]) / weight[e] for e in range(r) if e != c)
@@ -638,12 +648,10 @@ def test_diagonals_are_those_of_the_theorem():
     for n, r in ((1, 1), (3, 2), (200, 1), (200, 3), (5, 6)):
         images, lam = rng.normal(size=(n, r)), rng.uniform(size=n)
         images[:, -1] *= 1e-6
-        for value, exact in zip(
-            rational(canonical._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True
-        ):
+        for value, exact in zip(rational(frames._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True):
             assert exact * (1 - SLIP) <= value <= exact * (1 + SLIP)
     images, lam = np.kron(np.eye(2), np.ones((1, 12))) + 0.0, np.ones(2)  # exact sums: only the margins are left
-    for value, exact in zip(rational(canonical._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True):
+    for value, exact in zip(rational(frames._dominating_diagonal(images, lam)), diagonal(images, lam), strict=True):
         assert exact * (1 - SLIP / 4) <= value
 
 
@@ -670,10 +678,10 @@ def test_both_bounds_are_those_of_the_theorem():
     for problem, alpha, lam in whole_instances():
         bounds, seen, r = evaluate(problem, alpha, lam), framed(problem, alpha, lam), problem.rank
         doubt, fixed, k = rational(problem.bound_error), rational(problem.offset), len(alpha)
-        padded = rational(seen.most_price(*[canonical.images(seen, problem.features)[i] for i in (1, 0, 2)]))
+        padded = rational(seen.most_price(*[frames.images(seen, problem.features)[i] for i in (1, 0, 2)]))
         known = Fraction(0)
         if len(problem.base):
-            norm2, prices, errors = canonical.images(seen, problem.base)
+            norm2, prices, errors = frames.images(seen, problem.base)
             known = sum(rational(seen.most_price(prices, norm2, errors))) * (1 + gamma(len(problem.base))) * pad(r)
         outer = [
             None if u is None else u * (1 + 4 * doubt) * pad(r) for u in bounds_of(problem.upper, len(problem.features))
@@ -720,7 +728,7 @@ def test_a_missing_margin_is_seen(margin, monkeypatch):
     if isinstance(change, dict):
         without(monkeypatch, **change)
     else:
-        monkeypatch.setattr(canonical, *change)
+        in_both(monkeypatch, *change)
     for name in seen_by:
         assert not all(CHECKS[name](*case) for case in instances()), name
 
@@ -729,9 +737,9 @@ def test_a_missing_margin_is_seen(margin, monkeypatch):
 def test_bounds_without_a_margin_are_seen(margin, monkeypatch):
     evaluated = evaluate
     if margin == "padding":
-        monkeypatch.setattr(canonical, "padding", lambda r: 1.0)
-        monkeypatch.setattr(canonical, "gamma", lambda n: 0.0)
-        monkeypatch.setattr(canonical, "UNIT", 0.0)
+        in_both(monkeypatch, "padding", lambda r: 1.0)
+        in_both(monkeypatch, "gamma", lambda n: 0.0)
+        in_both(monkeypatch, "UNIT", 0.0)
     else:
         monkeypatch.setitem(
             globals(),

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.certify.proof import proof_document
+from allocopt.certify.proofs.writing import proof_document
 from allocopt.certify.referee import judge, read
 from allocopt.cli.main import app
 from allocopt.insight.instances import random_unit

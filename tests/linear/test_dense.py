@@ -222,6 +222,7 @@ print(solution.value)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executable", [sys.executable, "/bin/false"])
 def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executable, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
@@ -247,6 +248,7 @@ def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executab
     }
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_second_python_compiles_alone(tmp_path, monkeypatch):
     """Where sys.executable is another program, as in applications that embed Python, it is not waited for."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

@@ -1,56 +1,13 @@
-"""Bad input gets an error of its own that names the argument; no numpy error, no NaN, no hang, no false CERTIFIED."""
+"""Bad input gets an error of its own that names the argument; no numpy error, no NaN, no false CERTIFIED."""
 
-import importlib.util
 import math
-import time
 
 import numpy as np
 import pytest
+from refusals import ARMS, GAPS, GENERAL, HUGE_INT, THETA, attempt, bandit, general, refused
 
 import allocopt as ao
-from allocopt.insight.instances import counter_example, finite_armed, random_unit
-
-ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
-THETA = [1.0, 0.0]
-GAPS = [0.0, 1.0, 0.25]
-GENERAL = {
-    "features": [[1.0, 0.0], [0.0, 1.0]],
-    "costs": [1.0, 2.0],
-    "targets": [[1.0, 1.0]],
-    "radii": [0.5],
-    "lower": [0.0, 0.0],
-    "upper": [math.inf, 100.0],
-}
-HUGE_INT = 10**400
-
-
-def bandit():
-    return ao.LinearBandit(ARMS, THETA)
-
-
-def general(**changes):
-    return ao.AllocationProgram(**{**GENERAL, **changes})
-
-
-def refused(error, words, call):
-    """The error's class, and a message of one line with every word."""
-    with pytest.raises(error) as caught:
-        call()
-    assert isinstance(caught.value, ao.AllocoptError)
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message
-    return message
-
-
-def attempt(call):
-    """A solution, or None and the message of allocopt's own refusal."""
-    try:
-        return call(), ""
-    except ao.AllocoptError as error:
-        return None, str(error)
-
+from allocopt.insight.instances import counter_example
 
 # what is wrong with an array, as (words in the message, value); none of them is right for any array argument
 NOT_ARRAYS = {
@@ -71,7 +28,6 @@ NOT_ARRAYS = {
     "an integer beyond doubles": (["expected"], [[HUGE_INT, 1], [1, 1]]),
     "no number at all": (["expected"], object()),
 }
-
 ARRAY_ARGUMENTS = {
     "arms": (ao.InvalidInstance, lambda x: ao.regret_constant(x, THETA)),
     "theta": (ao.InvalidInstance, lambda x: ao.regret_constant(ARMS, x)),
@@ -273,107 +229,6 @@ def test_the_bound_of_a_spanner_is_checked(bad):
 
 
 @pytest.mark.parametrize(
-    ("words", "how"),
-    [
-        (["method:", "'simplex'", "interior-point", "auto"], {"method": "simplex"}),
-        (["method:", "'AUTO'"], {"method": "AUTO"}),
-        (["method:", "None"], {"method": None}),
-        (["method:", "['auto']"], {"method": ["auto"]}),
-        (["max_iterations:", "'auto'"], {"max_iterations": 5}),
-        (["solver:", "'auto'"], {"solver": "SCS"}),
-        (["bogus:", "'auto'"], {"bogus": 1}),
-        (["bogus:", "'conic'", "solver", "formulation"], {"method": "conic", "bogus": 1}),
-        (["solver:", "'interior-point'", "max_iterations"], {"method": "interior-point", "solver": "SCS"}),
-        (["max_iterations:", "'active-set'", "max_passes"], {"method": "active-set", "max_iterations": 5}),
-        (["max_passes:", "'frank-wolfe'", "max_iterations"], {"method": "frank-wolfe", "max_passes": 5}),
-        (["bogus:", "'closed-form'", "none"], {"method": "closed-form", "bogus": 1}),
-        (["solver:", "'GUROBI'", "CLARABEL"], {"method": "conic", "solver": "GUROBI"}),
-        (["solver:", "None", "CLARABEL"], {"method": "conic", "solver": None}),
-        (["formulation:", "'sdp'", "compact"], {"method": "conic", "formulation": "sdp"}),
-        (["callback:", "int"], {"callback": 3}),
-        (["callback:", "str"], {"callback": "print"}),
-        *[
-            ([f"{name}:"], {"method": method, name: bad})
-            for method, name in (
-                ("interior-point", "max_iterations"),
-                ("frank-wolfe", "max_iterations"),
-                ("active-set", "max_passes"),
-            )
-            for bad in ("5", -1, math.nan, None, 2.5)
-        ],
-    ],
-    ids=str,
-)
-def test_unknown_methods_and_options_are_named(words, how):
-    refused(ao.InvalidOption, words, lambda: ao.regret_constant(ARMS, THETA, **how))
-
-
-@pytest.mark.parametrize("bad", [None, ARMS, "regret", 3, bandit])
-def test_solve_takes_only_programs(bad):
-    value = bandit() if bad is bandit else bad
-    refused(ao.InvalidProgram, ["program:", "AllocationProgram", type(value).__name__], lambda: ao.solve(value))
-
-
-@pytest.mark.parametrize("bad", [0, 63, -1, 1.5, "128", True], ids=repr)
-def test_precision_must_be_a_number_of_bits(bad):
-    s = ao.regret_constant(ARMS, THETA)
-    refused(ao.InvalidOption, ["precision:", "64"], lambda: s.verify(bad))
-
-
-def never(_):
-    raise AssertionError("solving has begun")
-
-
-@pytest.mark.parametrize(
-    ("words", "program"),
-    [
-        (["target 0", "upper bound", "radius"], lambda: general(upper=[1.0, 1.0])),
-        (["target 0", "span"], lambda: general(upper=[math.inf, 0.0])),
-        (["target 0", "span"], lambda: general(upper=[0.0, 0.0])),
-        (["target 0", "span"], lambda: general(features=[[1, 0], [2, 0]])),
-        (["target 0", "span"], lambda: general(features=[[0, 0], [0, 0]])),
-        (["target 0", "upper bound"], lambda: general(costs=[0, 0], upper=[1, 1])),
-        (["the target of arm", "upper bound", "radius"], lambda: ao.programs.optimism(finite_armed([0, 1, 2]), 0.1)),
-        (["arm 2", "upper bound", "radius"], lambda: ao.programs.optimism(bandit(), 1e-9)),
-    ],
-)
-@pytest.mark.parametrize("method", ["auto", "interior-point", "active-set", "conic"])
-def test_what_cannot_be_met_is_infeasible_with_the_reason_before_solving(words, program, method):
-    refused(ao.Infeasible, words, lambda: ao.solve(program(), method, callback=never))
-
-
-@pytest.mark.parametrize(
-    ("method", "words", "program"),
-    [
-        ("closed-form", ["independent", "interior-point"], lambda: ao.programs.regret(random_unit(3, 6))),
-        ("closed-form", ["bounds", "interior-point"], lambda: ao.programs.optimism(bandit(), 1.0)),
-        ("frank-wolfe", ["bounds", "active-set"], lambda: ao.programs.optimism(bandit(), 1.0)),
-        ("frank-wolfe", ["bounds", "active-set"], lambda: ao.programs.remaining(bandit(), [1, 1, 1], 100)),
-        ("frank-wolfe", ["bounds", "active-set"], general),
-        ("interior-point", ["at most 4000", "active-set"], lambda: ao.programs.regret(random_unit(3, 4100))),
-        ("conic", ["at most 5000", "active-set"], lambda: ao.programs.regret(random_unit(3, 5100))),
-    ],
-)
-def test_a_method_that_cannot_solve_a_program_says_what_it_lacks_before_solving(method, words, program):
-    refused(ao.MethodUnavailable, [f"'{method}'", *words], lambda: ao.solve(program(), method, callback=never))
-
-
-def test_mosek_without_package_or_licence_says_what_to_do():
-    if importlib.util.find_spec("mosek") is None:
-        words = ["MOSEK", "not installed", "pip install", "CLARABEL"]
-        message = refused(
-            ao.MethodUnavailable, words, lambda: ao.regret_constant(ARMS, THETA, method="conic", solver="MOSEK")
-        )
-        assert "licence" not in message
-    else:
-        from allocopt.solvers.conic import mosek_status
-
-        if mosek_status() == "no licence":
-            words = ["licence", "MOSEKLM_LICENSE_FILE", "CLARABEL"]
-            refused(ao.LicenseMissing, words, lambda: ao.regret_constant(ARMS, THETA, method="conic", solver="MOSEK"))
-
-
-@pytest.mark.parametrize(
     ("words", "arms", "theta"),
     [
         (["arms:", "1e+50", "1e+200"], 1e200, 1e200),
@@ -440,89 +295,3 @@ def test_a_huge_width_is_no_bound_at_all(width):
     else:
         assert s.value == pytest.approx(8, rel=1e-7)
         assert s.verify().midpoint == pytest.approx(8, rel=1e-7)
-
-
-LARGE = random_unit(20, 2000)
-METHODS_OF_LARGE = ("interior-point", "active-set", "frank-wolfe")
-
-
-def is_usable(s):
-    """The bounds are finite and in order, and the allocation meets the constraints as the definition says."""
-    assert math.isfinite(s.upper)
-    assert 0 <= s.lower <= s.upper
-    assert (s.allocation >= 0).all()
-    program = s.program
-    finite = np.isfinite(s.allocation)
-    weight = np.where(finite, s.allocation, 1e9 * s.allocation[finite].max())
-    factor = np.linalg.qr(program.features * np.sqrt(weight)[:, None], mode="r")
-    norms = (np.linalg.solve(factor.T, program.targets.T) ** 2).sum(axis=0)
-    assert (norms <= program.radii * (1 + 1e-6)).all()
-    assert program.costs[finite] @ s.allocation[finite] == pytest.approx(s.upper, rel=1e-9)
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """The value of the large instance, from the default method."""
-    s = ao.solve(ao.programs.regret(LARGE))
-    assert s.status is ao.Status.CERTIFIED
-    return s
-
-
-@pytest.mark.parametrize("calls", [1, 2, 5])
-@pytest.mark.parametrize("method", METHODS_OF_LARGE)
-def test_an_interrupt_leaves_a_certified_solution(method, calls, reference):
-    program = reference.program if method != "interior-point" else ao.programs.regret(random_unit(5, 60))
-    seen = []
-
-    def stop(progress):
-        seen.append(progress)
-        if len(seen) == calls:
-            raise KeyboardInterrupt
-
-    with pytest.raises(ao.Interrupted) as caught:
-        ao.solve(program, method, callback=stop)
-    assert isinstance(caught.value, KeyboardInterrupt)
-    assert len(seen) == calls
-    s = caught.value.solution
-    is_usable(s)
-    assert s.lower >= seen[-1].lower * (1 - 1e-12)  # or sharper, in ball arithmetic
-    assert s.upper <= seen[-1].upper * (1 + 1e-12)
-    assert s.status is ao.Status.CERTIFIED or s.stats["reason"] == "interrupted"
-    e = s.verify() if method == "interior-point" else s
-    assert e.lower <= s.upper
-    assert s.lower <= e.upper
-
-
-def test_what_a_callback_raises_comes_through_unchanged():
-    class Mine(Exception):
-        pass
-
-    def stop(_):
-        raise Mine("my own")
-
-    with pytest.raises(Mine, match="my own"):
-        ao.regret_constant(ARMS, THETA, callback=stop)
-
-
-@pytest.mark.parametrize("method", METHODS_OF_LARGE)
-@pytest.mark.parametrize("seconds", [1e-9, 0.05])
-def test_max_seconds_returns_promptly_with_bounds_that_hold(method, seconds, reference):
-    started = time.perf_counter()
-    s = ao.solve(reference.program, method, max_seconds=seconds)
-    assert time.perf_counter() - started < 5
-    is_usable(s)
-    assert s.lower <= reference.upper
-    assert s.upper >= reference.lower
-    if s.status is not ao.Status.CERTIFIED:
-        assert s.status is ao.Status.INACCURATE
-        assert "max_seconds" in s.stats["reason"]
-        assert s.gap > s.tol
-
-
-@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
-def test_max_seconds_holds_for_the_conic_solvers_too(solver):
-    started = time.perf_counter()
-    s = ao.solve(ao.programs.regret(random_unit(10, 200)), "conic", max_seconds=0.01, solver=solver)
-    assert time.perf_counter() - started < 5
-    assert s.status in (ao.Status.INACCURATE, ao.Status.CERTIFIED)
-    is_usable(s)

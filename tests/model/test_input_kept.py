@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import allocopt as ao
-from allocopt import arms as stores
 from allocopt.base.conversion import unchanging
 from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidProgram
 from allocopt.insight.instances.files import read_instance, read_vector
-from allocopt.model.arms import ListedArms, fingerprint, open_store
+from allocopt.model.arms import ListedArms, blocks, open_store, opening
+from allocopt.model.arms.fingerprints import fingerprint
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]
@@ -27,9 +27,9 @@ MASKED = "expected numbers, got a masked array; fill or drop the masked entries 
 def in_blocks(rows=7):
     """Every array is a large set, in blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("LARGE", "SHARED", "_MANY"):
-            patch.setattr(stores, name, 0)
-        patch.setattr(stores, "block_rows", lambda columns: rows)
+        for name in ("LARGE", "SHARED", "MANY"):
+            patch.setattr(opening, name, 0)
+        patch.setattr(blocks, "block_rows", lambda columns: rows)
         yield
 
 

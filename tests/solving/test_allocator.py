@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from strategies import answered, bandits
 
 import allocopt as ao
-from allocopt.certify.canonical import evaluate
+from allocopt.certify.certificate import evaluate
 from allocopt.certify.reduction import reduce
+from allocopt.certify.verdict import recertify
 from allocopt.insight.instances import random_unit
-from allocopt.model.program import horizon_at_level
+from allocopt.model.programs import horizon_at_level
 from allocopt.solving import kernel
 from allocopt.solving.allocator import MOST_ARMS, Allocator, compiled_kernel
 from allocopt.solving.quotients import in_units
-from allocopt.solving.solve import recertify
 
 EASY = ("plain", "integers", "collinear", "as many arms as dimensions", "exact ties")
 seeds = st.integers(0, 2**32 - 1)

@@ -228,9 +228,9 @@ def test_what_the_callback_raises_ends_the_worker_processes(impatient):
 
 
 def test_large_shared_arms_are_used_where_they_are(monkeypatch):
-    monkeypatch.setattr("allocopt.model.arms.LARGE", 0)
-    monkeypatch.setattr("allocopt.model.arms._MANY", 0)
-    monkeypatch.setattr("allocopt.model.arms.SHARED", 0)
+    monkeypatch.setattr("allocopt.model.arms.opening.LARGE", 0)
+    monkeypatch.setattr("allocopt.model.arms.opening.MANY", 0)
+    monkeypatch.setattr("allocopt.model.arms.opening.SHARED", 0)
     arms, gaps = random_batch(3, 4, MOST_ARMS + 200, 7)
     batch = solve_many(arms, gaps)
     assert np.shares_memory(batch.arms, arms)

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.insight.hardness.optimum import Optimum
 from allocopt.linear.span import spanning_coordinates
 
 __all__ = ["COLLINEAR", "NEAR_TIE", "Geometry", "geometry"]
@@ -54,7 +54,7 @@ def geometry(at: Optimum) -> Geometry:
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> found = geometry(optimum(counter_example(0.0001), 1e-8))
     >>> found.n_arms, found.near_ties, found.closest_arms
     (3, 1, (0, 2))

@@ -1,4 +1,4 @@
-r"""What makes an instance hard: who pays, who confuses, what it depends on, and what optimism would cost.
+r"""What makes an instance hard: informative and confusing arms, what c depends on, and what optimism would cost.
 
 `hardness(bandit)` solves the regret program once; every other part of the report is computed when it is first asked for.
 """
@@ -16,15 +16,18 @@ from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.certify.monitor import Callback
-from allocopt.insight.hardness import sensitivity as sensitive
+from allocopt.insight.hardness import alternatives as confusing_parameters
+from allocopt.insight.hardness import sensitivity as derivatives
+from allocopt.insight.hardness.alternatives import Alternative
 from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
+from allocopt.insight.hardness.optimum import Optimum, optimistic, optimum
 from allocopt.insight.hardness.removal import Removal, removal, without
+from allocopt.insight.hardness.report_page import page
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
-from allocopt.insight.hardness.sensitivity import Alternative, Optimum, Sensitivity
-from allocopt.linear.assumptions import Assumption
-from allocopt.model.assuming import assuming, sentences
+from allocopt.insight.hardness.sensitivity import Sensitivity
+from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import best_arm
+from allocopt.model.programs import best_arm
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import caveat, why_not
 from allocopt.solving.solve import solve
@@ -59,6 +62,9 @@ class Hardness:
     at: Optimum = field(repr=False)
     """The optimum everything else is derived from."""
     _optimistic: dict[float, Solution] = field(default_factory=dict, repr=False)
+    """Solutions of the optimism program by width, kept once they are computed."""
+    _removed: dict[int, Removal] = field(default_factory=dict, repr=False)
+    """c without an arm, by arm, kept once it is computed."""
 
     @property
     def bandit(self) -> LinearBandit:
@@ -82,7 +88,7 @@ class Hardness:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What that takes for granted, and with it every other part of the report; empty where the status is CERTIFIED."""
+        """What the status, and with it every other part of the report, assumes; empty where it is CERTIFIED."""
         return self.solution.assumptions
 
     @property
@@ -126,7 +132,7 @@ class Hardness:
         """The certified solution of the optimism program of that width: what any such algorithm pays at least."""
         width = positive_number("width", width, InvalidOption)
         if width not in self._optimistic:
-            self._optimistic[width] = sensitive.optimistic(self.at, width)
+            self._optimistic[width] = optimistic(self.at, width)
         return self._optimistic[width]
 
     def price_of_optimism(self, width: float) -> float:
@@ -148,7 +154,7 @@ class Hardness:
 
     @cached_property
     def informative(self) -> tuple[Informative, ...]:
-        """The arms of the support, the dearest first."""
+        """The arms of the support, the largest share of the regret first."""
         return informative(self.at)
 
     @cached_property
@@ -160,12 +166,12 @@ class Hardness:
     def evidence(self) -> Array:
         """For every arm ½||θ − θ'||²_{H(α)}/σ² of its most confusing alternative: 1 on the confusing arms, more elsewhere; inf
         on optimal arms and on those that no θ' with the same optimal means makes better."""
-        return sensitive.evidence(self.at)
+        return confusing_parameters.evidence(self.at)
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """The most confusing alternative of each confusing arm, in the order of ``confusing``."""
-        return sensitive.alternatives(self.at, [entry.arm for entry in self.confusing])
+        return confusing_parameters.alternatives(self.at, [entry.arm for entry in self.confusing])
 
     def alternative(self, arm: int) -> Alternative:
         """The most confusing alternative of any suboptimal arm.
@@ -177,12 +183,12 @@ class Hardness:
         >>> a.theta.round(9), round(a.evidence, 9)
         (array([1. , 0.5]), 1.0)
         """
-        return sensitive.alternatives(self.at, [self._arm(arm)])[0]
+        return confusing_parameters.alternatives(self.at, [self._arm(arm)])[0]
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """∂c/∂Δ and ∇_θ c, with what is to be said about them."""
-        return sensitive.sensitivity(self.at)
+        return derivatives.sensitivity(self.at)
 
     @property
     def gradient(self) -> Array | None:
@@ -203,21 +209,22 @@ class Hardness:
         leaves the span of the optimal arms unchanged is such an arm too. Without the only best arm the instance is another
         one, with other gaps; its row says so.
         """
-        return self._leave_one_out(lambda what, done, total: None)
+        return tuple(sorted(self._removals(lambda what, done, total: None), key=lambda r: -r.change))
 
-    def _leave_one_out(self, step: StepCallback) -> tuple[Removal, ...]:
+    def _removals(self, step: StepCallback) -> list[Removal]:
+        """What `leave_one_out` lists, in the order of the arms; each is computed once, after ``step`` was told."""
         optimal = self.bandit.optimal_arms
         pivots = optimal if len(optimal) == 1 else np.array(self.at.reduction.quotient.pivot_arms, dtype=np.int64)
         arms = np.unique(np.concatenate([self.solution.support, self.solution.binding, pivots])).tolist()
-        found = []
         for done, arm in enumerate(arms):
-            step(f"without {self.label(arm)}", done, len(arms))
-            found.append(removal(self.at, arm))
-        return tuple(sorted(found, key=lambda r: -r.change))
+            if arm not in self._removed:
+                step(f"without {self.label(arm)}", done, len(arms))
+                self._removed[arm] = removal(self.at, arm)
+        return [self._removed[arm] for arm in arms]
 
     def without(self, arm: int) -> Solution:
         """The certified solution of the instance without an arm, solved from scratch (to ``verify()`` or ``save()``)."""
-        return sensitive.optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
+        return optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
 
     def with_arm(self, arm: Any, label: str = "added") -> Addition:
         """c with one more arm, a vector of d entries.
@@ -240,7 +247,7 @@ class Hardness:
         new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, labels=labels)
         if old.n_arms not in new.optimal_arms and not np.array_equal(new.optimal_arms, old.optimal_arms):
             new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, old.optimal_arms, labels)
-        found = sensitive.optimum(new, self.solution.tol).solution
+        found = optimum(new, self.solution.tol).solution
         return Addition(row, found, float(new.gaps[-1]), found.value - self.constant, self._effect(new, found))
 
     def _effect(self, new: LinearBandit, found: Solution) -> str:
@@ -298,14 +305,11 @@ class Hardness:
         for done, part in enumerate(parts[0 if prove else 1 :]):
             tell("proving the interval" if part == "proven" else part.replace("_", " "), done, len(parts))
             getattr(self, part)
-        if "leave_one_out" not in self.__dict__:
-            self.__dict__["leave_one_out"] = self._leave_one_out(tell)
+        self._removals(tell)
         return self
 
     def to_html(self, **options: Any) -> str:
         """The report as one self-contained page; the options are those of `allocopt.insight.hardness.report_page.page`."""
-        from allocopt.insight.hardness.report_page import page
-
         return page(self, **options)
 
     def _arm(self, arm: int) -> int:
@@ -352,4 +356,4 @@ def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callba
     if not isinstance(bandit, LinearBandit):
         raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
     _ = bandit.arms_in_memory  # arms on a cluster are refused before anything is computed
-    return Hardness(sensitive.optimum(bandit, positive_number("tol", tol), callback))
+    return Hardness(optimum(bandit, positive_number("tol", tol), callback))

@@ -1,4 +1,4 @@
-"""c(A,θ) with one arm taken away: certified anew, from the arms that mattered with it."""
+"""c(A,θ) with one arm taken away: certified anew, beginning from the optimum with that arm."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, SolverFailed
-from allocopt.base.machine import single_threaded
-from allocopt.base.validation import Array, IntArray
-from allocopt.certify.canonical import Bounds, Canonical, evaluate, whitener
+from allocopt.base.errors import InvalidInstance
+from allocopt.base.validation import IntArray
+from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.monitor import Callback
-from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.insight.hardness.optimum import Optimum
+from allocopt.linear.assumptions import assuming
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.assuming import assuming
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.program import regret
+from allocopt.model.programs import regret
 from allocopt.model.solution import Status
 from allocopt.model.standing import caveat
+from allocopt.solving.refine import resolved_bounds
 from allocopt.solving.solve import solve
 
 __all__ = ["Removal", "removal", "without"]
-
-_NEAR = 4  # times r arms and constraints, besides those in use, that the search starts from
-_PASSES = 50  # over all arms, before a search from there gives up its head start
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,12 @@ class Removal:
 
 
 def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
-    """c without one arm, certified; the search starts from the arms that matter with it.
+    """c without one arm, certified; the solve begins from the optimum with it.
 
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> round(removal(optimum(counter_example(0.01), 1e-8), 1).value, 6)
     200.0
     """
@@ -113,7 +110,7 @@ def without(bandit: LinearBandit, arm: int) -> LinearBandit:
 
 
 def _resolved(at: Optimum, arm: int) -> Bounds | None:
-    """Certified bounds without a suboptimal arm, from the sets that matter with it; None where a fresh start is needed."""
+    """Certified bounds without a suboptimal arm, from the optimum with it; None where a fresh start is needed."""
     position = np.flatnonzero(at.arms == arm)
     full, known = at.reduction.canonical, at.bounds
     if not len(position) or known is None or full.ratios is None or len(at.arms) == 1:
@@ -124,63 +121,5 @@ def _resolved(at: Optimum, arm: int) -> Bounds | None:
     )  # fmt: skip
     if len(spanning_coordinates(problem.features)) < problem.rank:
         return None
-    important = _important(at, known)
-    important = important[important != position]
-    return _grown(problem, important - (important > position), at.solution.tol)
-
-
-def _grown(problem: Canonical, inside: IntArray, tol: float) -> Bounds | None:
-    """Certified bounds from a program over some arms, grown by what the others lack; None where that leads nowhere.
-
-    An arm brings its constraint along; and since none is ever dropped, the loop ends.
-    """
-    from allocopt.solvers import interior_point
-
-    ratios = problem.ratios
-    assert ratios is not None
-    for _ in range(_PASSES):
-        part = Canonical(
-            problem.features[inside], problem.targets[inside], problem.base, None, problem.offset, ratios[inside]
-        )
-        try:
-            with single_threaded():
-                found = interior_point.minimise(part, tol, lambda: None)
-        except SolverFailed:
-            return None
-        alpha, lam = np.zeros(len(problem.features)), np.zeros(len(problem.targets))
-        alpha[inside], lam[inside] = found.alpha, found.multipliers
-        missing = _missing(problem, ratios, alpha, lam, inside, 0.1 * tol)
-        if missing is None:
-            return None
-        if not len(missing):
-            bounds = evaluate(problem, alpha, lam)
-            return bounds if bounds.gap <= tol else None
-        inside = np.union1d(inside, missing)
-    return None
-
-
-def _missing(
-    problem: Canonical, ratios: Array, alpha: Array, lam: Array, inside: IntArray, slack: float
-) -> IntArray | None:
-    """The arms outside that are worth more than those inside, or whose constraints are violated more; the worst first."""
-    basis = whitener(problem, alpha)
-    if basis is None:
-        return None
-    white = problem.features @ basis
-    g = np.einsum("ij,ij->i", white, white) * ratios**2
-    on = np.flatnonzero(lam > 0)
-    images = white @ (white[on] * (ratios[on] * np.sqrt(lam[on]))[:, None]).T
-    prices = np.einsum("ij,ij->i", images, images)
-    found = []
-    for values in (prices, g):
-        above = np.setdiff1d(np.flatnonzero(values > values[inside].max() * (1.0 + slack)), inside)
-        found.append(above[np.argsort(-values[above])][: 2 * problem.rank])
-    return np.union1d(*found)
-
-
-def _important(at: Optimum, known: Bounds) -> IntArray:
-    """What is in use at the optimum, and what would come into use first (positions in ``at.arms``)."""
-    used = np.flatnonzero((known.alpha > 0) | (known.multipliers > 0))
-    count = min(_NEAR * at.reduction.canonical.rank, len(at.arms))
-    first = [np.argpartition(-values, count - 1)[:count] for values in (known.prices, known.constraints)]
-    return np.union1d(used, np.concatenate(first))
+    start = np.delete(known.alpha, position), np.delete(known.multipliers, position)
+    return resolved_bounds(problem, *start, at.solution.tol)

@@ -12,12 +12,15 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allocopt.base.errors import AllocoptError
 from allocopt.base.version import __version__
-from allocopt.insight.hardness.hardness import Addition, Hardness
+from allocopt.insight import plots
 from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
+
+if TYPE_CHECKING:  # hardness.py itself writes the page
+    from allocopt.insight.hardness.hardness import Addition, Hardness
 
 __all__ = ["page"]
 
@@ -107,22 +110,18 @@ def _pictures(h: Hardness) -> str:
     """The instance and its allocation as embedded pictures, or a line that says why there is none."""
     if importlib.util.find_spec("matplotlib") is None:
         return "<p class=\"more\">No pictures: they need matplotlib (pip install 'allocopt[plots]').</p>"
-    from allocopt.insight import plots
-
     made = []
     try:
         if h.bandit.dim in (2, 3):
             made.append(("The arms, θ and the most confusing alternatives",
                          plots.geometry(h.bandit, h.solution, h.alternatives)))  # fmt: skip
-        made.append(("The allocation: who pays, and for which constraints", plots.allocation(h.solution)))
+        made.append(("The allocation, and the constraints that it is for", plots.allocation(h.solution)))
     except AllocoptError as error:
         return f'<p class="more">No pictures: {_text(str(error))}</p>'
     return f'<div class="pictures">{"".join(_figure(caption, drawn) for caption, drawn in made)}</div>'
 
 
 def _figure(caption: str, drawn: Any) -> str:
-    from allocopt.insight import plots
-
     with tempfile.TemporaryDirectory() as folder:
         encoded = base64.b64encode(plots.save(drawn, Path(folder) / "picture.png").read_bytes()).decode("ascii")
     return (

@@ -1,4 +1,4 @@
-"""Which arms an optimal allocation plays for what they tell, and which it plays them against."""
+"""Roles of arms at the optimum: informative ones are played for their information, confusing ones have tight constraints."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from allocopt.base.errors import SolverFailed
 from allocopt.certify.canonical import whitener
-from allocopt.insight.hardness.sensitivity import Optimum
+from allocopt.insight.hardness.optimum import Optimum
 
 __all__ = ["Confusing", "Informative", "confusing", "informative"]
 
 
 @dataclass(frozen=True)
 class Informative:
-    """An arm of the support: it is played although it is known to be bad, for what it tells."""
+    """An arm of the support: it is played for its information, although it is known to be suboptimal."""
 
     arm: int
     gap: float
@@ -40,12 +40,12 @@ class Confusing:
 
 
 def informative(at: Optimum) -> tuple[Informative, ...]:
-    """The arms of the support, the dearest first.
+    """The arms of the support, the largest share of the regret first.
 
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> [(e.arm, round(e.allocation, 6)) for e in informative(optimum(counter_example(0.01), 1e-8))]
     [(1, 8.0)]
     """
@@ -76,7 +76,7 @@ def confusing(at: Optimum) -> tuple[Confusing, ...]:
     Examples
     --------
     >>> from allocopt.insight.instances import counter_example
-    >>> from allocopt.insight.hardness.sensitivity import optimum
+    >>> from allocopt.insight.hardness.optimum import optimum
     >>> [(e.arm, round(e.multiplier, 6)) for e in confusing(optimum(counter_example(0.01), 1e-8))]
     [(2, 8.0)]
     """

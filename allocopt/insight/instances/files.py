@@ -17,8 +17,8 @@ import numpy as np
 from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import first_changed
 from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, positive_number, vector
-from allocopt.certify.proof import read_json
 from allocopt.model.arms import open_store
 from allocopt.model.bandit import arm_matrix, checked_labels
 

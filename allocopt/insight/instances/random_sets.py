@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from allocopt.actions.graphs import LIMIT, path_arms, spectral_arms
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
 from allocopt.base.validation import Array, positive_number, whole_number
 from allocopt.insight.instances.exact import generator
@@ -113,8 +114,6 @@ def spectral(n_nodes: int, n_vectors: int, graph: str = "path", seed: int = 0) -
     if wanted > n:
         raise InvalidInstance(f"n_vectors: expected at most n_nodes = {n}, got {wanted}")
     rng = generator(seed)
-    from allocopt.actions.graphs import spectral_arms
-
     found = spectral_arms(_graph(graph, n, seed), n)
     eigenvalues: Array = np.array(found.edges, dtype=np.float64)
     if wanted < n and eigenvalues[wanted] - eigenvalues[wanted - 1] < 1e-9 * eigenvalues[-1]:
@@ -143,8 +142,6 @@ def grid_paths(rows: int, columns: int, seed: int = 0) -> LinearBandit:
     length = whole_number("columns", columns, InvalidInstance, least=2)
     rng = generator(seed)
     networkx = _networkx("grid-paths")
-    from allocopt.actions.graphs import LIMIT, path_arms
-
     # the smaller side first, so that a huge grid is refused without computing a number of a million digits
     if min(height, length) > 40 or math.comb(height + length - 2, height - 1) > LIMIT:
         raise InvalidInstance(f"rows: a grid of {height} × {length} has more than {LIMIT} paths")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -13,13 +13,14 @@ from typing import Any
 
 from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidFile, InvalidOption
+from allocopt.base.json_data import json_data
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import positive_number, whole_number
 from allocopt.insight.study.design import MOST_INSTANCES, Design, Point, grid_values, parameter_value, random_values
 from allocopt.insight.study.family import checked_source
 from allocopt.insight.study.quantities import QUANTITIES, WITH_WIDTH
 from allocopt.insight.study.source import Source
-from allocopt.solvers import METHODS
+from allocopt.solving.refine import method_names
 
 __all__ = ["RESERVED", "StudySpec"]
 
@@ -89,12 +90,12 @@ class StudySpec:
         quantities = _quantities(content.get("quantities"))
         tol = positive_number("tol", content.get("tol", DEFAULT_TOL))
         method = content.get("method", "auto")
-        if not isinstance(method, str) or (method != "auto" and method not in METHODS):
-            raise InvalidOption(f"method: expected auto or one of {', '.join(METHODS)}, got {method!r}")
+        if not isinstance(method, str) or (method != "auto" and method not in method_names()):
+            raise InvalidOption(f"method: expected auto or one of {', '.join(method_names())}, got {method!r}")
         design = _design(content)
         source = checked_source(content.get("family"), Path(folder), design)
         width = _width(content.get("width"), quantities, design)
-        return cls(name, source, design, quantities, tol, method, width, _plain(content))
+        return cls(name, source, design, quantities, tol, method, width, json_data(content, _function_name))
 
     @cached_property
     def n_instances(self) -> int:
@@ -216,14 +217,8 @@ def _width(given: Any, quantities: tuple[str, ...], design: Design) -> float | s
     return given
 
 
-def _plain(value: Any) -> Any:
-    """The content without anything that JSON could not hold."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, Callable):  # type: ignore[arg-type]
-        return f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', type(value).__name__)}"
-    return value
+def _function_name(value: Any) -> Any:
+    """Where a function was given, its name: JSON cannot hold the function."""
+    if not callable(value):
+        return value
+    return f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', type(value).__name__)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidOption
+from allocopt.base.machine import available_cores
 from allocopt.base.validation import whole_number
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.store import StudyFolder, needs_pyarrow
@@ -92,8 +94,6 @@ class StudyResult:
 
     def summary(self) -> list[dict[str, Any]]:
         """Per quantity: rows, how many of them are what, and the smallest, median and largest value."""
-        import numpy as np
-
         lines = []
         for quantity in self.spec.quantities:
             rows = self.rows(quantity)
@@ -191,7 +191,7 @@ def study(
         blocks = Blocks(spec, missing)
         computed = failed = 0
         pace: tuple[float, int] | None = None  # counted from the first finished block, as that one loads and compiles
-        with _finished_blocks(blocks, bool(missing), workers or _cores(), dask) as finished:
+        with _finished_blocks(blocks, bool(missing), workers or available_cores(), dask) as finished:
             for done in finished:
                 blocks.learn(done)
                 store.add(done.first, _columns(spec, done))
@@ -210,17 +210,12 @@ def study(
 
 @contextlib.contextmanager
 def _finished_blocks(blocks: Blocks, any_left: bool, workers: int, dask: str | None) -> Iterator[Iterator[Done]]:
-    """The blocks as they get finished; whoever computes them is stopped at the end, whatever ends it."""
+    """The blocks as they get finished; the workers are stopped at the end, also when an error ends it."""
     if not any_left:
         yield iter(())
         return
     with contextlib.closing(on_this_machine(blocks, workers) if dask is None else on_dask(blocks, dask)) as finished:
         yield finished
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _columns(spec: StudySpec, done: Done) -> dict[str, list[Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from allocopt.base.atomic_files import whole_file
+from allocopt.base.json_data import json_number
 
 if TYPE_CHECKING:
     from allocopt.play.schedule.schedule import Schedule
@@ -85,7 +86,7 @@ def schedule_document(schedule: Schedule) -> dict[str, Any]:
         row: dict[str, Any] = {
             "arm": i,
             "gap": float(schedule.losses[i]),
-            "T": number(schedule.allocation[i]),
+            "T": json_number(schedule.allocation[i]),
             "free": i in free,
             "played": int(schedule.played[i]),
             "wanted": "inf" if i in free else max(int(schedule.required[i]) - int(schedule.played[i]), 0),
@@ -110,14 +111,14 @@ def schedule_document(schedule: Schedule) -> dict[str, Any]:
         "solution": {
             "value": schedule.solution.value,
             "status": schedule.solution.status.name,
-            "gap": number(schedule.solution.gap),
+            "gap": json_number(schedule.solution.gap),
             "assumptions": [a.as_json() for a in schedule.solution.assumptions],
         },
         "constraints": {
             "met": check.met,
-            "worst": number(check.worst),
+            "worst": json_number(check.worst),
             "finite_met": check.finite_met,
-            "finite_worst": number(check.finite_worst),
+            "finite_worst": json_number(check.finite_worst),
         },
         "notes": list(schedule.notes),
         "order": schedule.order,
@@ -125,8 +126,3 @@ def schedule_document(schedule: Schedule) -> dict[str, Any]:
         "arms": arms,
         "runs": [list(run) for run in few] if len(few) <= MOST_RUNS else None,
     }
-
-
-def number(x: float) -> float | str:
-    """A JSON number; infinity is the string "inf"."""
-    return float(x) if np.isfinite(x) else "inf"

@@ -9,6 +9,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, positive_number, whole_number
+from allocopt.linear.span import spanning_coordinates
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution, Status
@@ -107,8 +108,6 @@ def _level(program: AllocationProgram, n: int, level: Any, constant: float) -> f
 
 
 def _rank(program: AllocationProgram) -> int:
-    from allocopt.linear.span import spanning_coordinates
-
     bandit = program.origin.bandit
     return len(spanning_coordinates(program.features)) if bandit is None else bandit.rank
 

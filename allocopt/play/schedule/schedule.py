@@ -1,6 +1,6 @@
 r"""Schedule: a solved allocation as whole pulls in an order of play.
 
-T = (level/2) · α for a regret solution (T_n of Definition `def:opt` at level f_n), rounded up: more pulls only add
+T = (level/2) · α for a regret solution (T_n of Definition 9, `def:opt`, at level f_n), rounded up: more pulls only add
 information, so ⌈T⌉ meets every constraint that T meets. In these constraints the zero-gap (free) arms are played without
 end; within n rounds they are played finitely often, and the norms are larger by what that leaves unknown.
 `Schedule.check` gives both norms.
@@ -19,11 +19,12 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, frozen, whole_number
+from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
-from allocopt.model.assuming import assuming, sentences
 from allocopt.model.solution import Solution
 from allocopt.model.standing import usable
 from allocopt.play.schedule.constraint_check import ConstraintCheck
+from allocopt.play.schedule.files import schedule_document, write_csv, write_json
 from allocopt.play.schedule.plan import (
     apportioned,
     check_choices,
@@ -258,20 +259,14 @@ class Schedule:
 
     def to_csv(self, path: str | PathLike[str], *, per_round: bool = False, force: bool = False) -> None:
         """Write the runs (or every round) as CSV, line by line; an existing file is kept unless ``force``."""
-        from allocopt.play.schedule.files import write_csv
-
         write_csv(self, path, per_round=per_round, force=force)
 
     def to_json(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write `document` as JSON; an existing file is kept unless ``force``."""
-        from allocopt.play.schedule.files import write_json
-
         write_json(self, path, force=force)
 
     def document(self) -> dict[str, Any]:
         """The schedule as compact JSON data: pulls per arm and the rule of the order, not n rounds."""
-        from allocopt.play.schedule.files import schedule_document
-
         return schedule_document(self)
 
     def __repr__(self) -> str:

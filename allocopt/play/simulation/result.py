@@ -1,4 +1,4 @@
-"""SimulationResult: what many runs of a policy came to, and how it is kept in .parquet and .json files."""
+"""SimulationResult: regret and pulls of many runs of a policy, and its .parquet and .json files."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
 from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray, vector, whole_number
-from allocopt.certify.proof import read_json
 from allocopt.model.bandit import LinearBandit
+from allocopt.policies.phase import Phase
 
-if TYPE_CHECKING:
-    from allocopt.policies.base import Phase
-
-__all__ = ["SimulationResult", "load_simulation", "phase_rows", "phases_from_rows"]
+__all__ = ["SimulationCallback", "SimulationResult", "load_simulation", "phase_rows", "phases_from_rows"]
 
 FORMAT = "allocopt-simulation"
 VERSION = 1
+
+SimulationCallback = Callable[[int, int, float], object]
+"""Called with (runs done, runs in all, seconds) whenever a chunk of runs is finished; what it raises stops the simulation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +140,6 @@ def phase_rows(phases: tuple[tuple[Phase, ...], ...]) -> list[list[dict[str, Any
 
 def phases_from_rows(rows: Any) -> tuple[tuple[Phase, ...], ...]:
     """The inverse of `phase_rows`."""
-    from allocopt.policies.base import Phase
-
     return tuple(
         tuple(Phase(str(p["name"]), int(p["start"]), int(p["length"]), str(p["ended"])) for p in run) for run in rows
     )

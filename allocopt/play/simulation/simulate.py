@@ -9,32 +9,29 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 import time
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
+from allocopt.base.version import __version__
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.schedule.rounding import LONGEST
-from allocopt.play.simulation.result import SimulationResult, load_simulation
+from allocopt.play.simulation.result import SimulationCallback, SimulationResult
+from allocopt.play.simulation.runs import Environment, Experiment, played
 from allocopt.play.simulation.store import Chunk, Store, digest
+from allocopt.policies.base import COMPILED, LEAST_HORIZON, Policy
+from allocopt.policies.parsing import parse
 
-if TYPE_CHECKING:
-    from allocopt.play.simulation.runs import Environment, Experiment
-
-__all__ = ["SimulationResult", "default_times", "load_simulation", "simulate"]
-
-SimulationCallback = Callable[[int, int, float], object]
-"""Called with (runs done, runs in all, seconds) whenever a chunk of runs is finished; what it raises stops the simulation."""
+__all__ = ["default_times", "simulate"]
 
 _TIMES_PER_DECADE = 10
 _MANY_ROUNDS = 10**8  # from here on starting other processes (a second or two) pays
@@ -101,8 +98,6 @@ def simulate(
     >>> r.times[-3:], r.regret.shape == (20, len(r.times)), r.pulls.sum(axis=1)[:3]
     (array([ 631,  794, 1000]), True, array([1000, 1000, 1000]))
     """
-    from allocopt.play.simulation.runs import Experiment, played  # these load numba
-
     started = time.perf_counter()
     _check_bandit(bandit)
     checked = _checked_policy(policy)
@@ -178,11 +173,7 @@ def _check_bandit(bandit: Any) -> None:
 
 
 def _checked_policy(policy: Any) -> Any:
-    from allocopt.policies.base import Policy
-
     if isinstance(policy, str):
-        from allocopt.policies.parsing import parse
-
         return parse(policy)
     if isinstance(policy, type):
         raise InvalidOption(f"policy: expected a policy such as {policy.__name__}(), got the class {policy.__name__}")
@@ -194,8 +185,6 @@ def _checked_policy(policy: Any) -> Any:
 
 
 def _checked_horizon(horizon: Any) -> int:
-    from allocopt.policies.base import LEAST_HORIZON
-
     n = whole_number("horizon", horizon, InvalidOption, least=LEAST_HORIZON)
     if n > LONGEST:
         raise InvalidOption(f"horizon: expected at most {LONGEST}, got {n}")
@@ -231,13 +220,8 @@ def _checked_workers(workers: int | None, client: Any, rounds: int) -> int:
             raise InvalidOption("workers: expected nothing beside a client (the cluster has its own), got both")
         return -1
     if workers is None:
-        return 1 if rounds < _MANY_ROUNDS else _cores()
+        return 1 if rounds < _MANY_ROUNDS else available_cores()
     return whole_number("workers", workers, InvalidOption, least=1)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _seed(rng: Any, folder: Path | None) -> tuple[Any, tuple[int, ...]]:
@@ -270,7 +254,7 @@ def _parameters(policy: Any) -> dict[str, Any]:
     if not isinstance(own, dict):
         slots = {k: getattr(policy, k) for kind in type(policy).__mro__ for k in _slots(kind) if hasattr(policy, k)}
         own = {k: v for k, v in {**slots, **getattr(policy, "__dict__", {})}.items() if not k.startswith("_")}
-    return {str(k): _plain(v) for k, v in own.items()}
+    return {str(k): _parameter_as_json(v) for k, v in own.items()}
 
 
 def _slots(kind: type) -> tuple[str, ...]:
@@ -278,7 +262,7 @@ def _slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _plain(value: Any) -> Any:
+def _parameter_as_json(value: Any) -> Any:
     """A parameter as JSON data that is the same in the next process, and differs where the parameter does."""
     if isinstance(value, int | float | str | bool | None.__class__):
         return value if not isinstance(value, float) or math.isfinite(value) else repr(value)
@@ -289,8 +273,6 @@ def _plain(value: Any) -> Any:
 
 def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:
     """Everything that determines a result, for the manifest of a checkpoint."""
-    from allocopt.base.version import __version__
-
     environment = experiment.environment
     return {
         "policy": experiment.policy_name,
@@ -309,8 +291,6 @@ def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:
 
 
 def _notes(experiment: Experiment) -> tuple[str, ...]:
-    from allocopt.policies.base import COMPILED, Policy
-
     bandit, found = experiment.bandit, []
     best = len(bandit.optimal_arms)
     if best == bandit.n_arms:

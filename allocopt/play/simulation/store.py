@@ -19,8 +19,8 @@ import numpy as np
 
 from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidFile, InvalidOption
+from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.proof import read_json
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.result import phase_rows, phases_from_rows
 
@@ -77,13 +77,13 @@ class Store:
             return cls(folder, shape)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            strangers = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
+            other_files = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
         except OSError as error:
             raise InvalidFile(f"checkpoint: {folder}: {error.strerror or error}") from None
-        if strangers:
+        if other_files:
             raise InvalidOption(
                 f"checkpoint: expected a new or empty folder or one of this experiment, but {folder} holds "
-                f"{sorted(strangers)[0]!r}; nothing was changed, give another folder"
+                f"{sorted(other_files)[0]!r}; nothing was changed, give another folder"
             )
         text = json.dumps({"format": FORMAT, **experiment}, indent=2, allow_nan=False)
         _write(folder / _MANIFEST, (text + "\n").encode())

@@ -1,0 +1,1 @@
+"""The certificate of arms that are looked at block by block."""

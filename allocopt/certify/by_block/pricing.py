@@ -1,0 +1,179 @@
+"""The pricing pass: both bounds of the certificate over all arms of a large set, block by block.
+
+Tasks are small frozen objects that can travel to wherever the blocks are; what they return is small too. Each arm is
+looked at in plain arithmetic first, with a bound on its rounding error that is valid for every arm; the few arms that could
+matter are then computed as carefully as those of small problems (double-double where digits cancel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocopt.base.validation import Array, IntArray
+from allocopt.certify.frame import Frame
+from allocopt.linear.floating import UNIT
+from allocopt.linear.quotient_map import QuotientMap
+from allocopt.model.arm_blocks import GapRule
+from allocopt.model.arms.blocks import scratch
+from allocopt.model.arms.survey import largest_entries
+
+__all__ = ["PriceReport", "PriceTask", "merge_prices"]
+
+_VIOLATION = 1e-12  # relative, below which an arm outside the pool that is above all inside is so by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PriceReport:
+    """The two maxima over some arms, and the arms that violate most."""
+
+    constraint: float
+    """max_j g_j, padded for rounding."""
+    price: float
+    """max_i p_i, padded for rounding."""
+    targets: IntArray
+    constraints: Array
+    features: IntArray
+    prices: Array
+    alive: int
+    """Arms that may still matter; the others provably do not."""
+    mask: NDArray[np.bool_] | None
+    """Which ones, where screening was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceTask:
+    """One pricing pass: g and p of every arm for an allocation and multipliers that define the frame."""
+
+    quotient: QuotientMap
+    frame: Frame
+    gaps: GapRule
+    scale: float
+    """The radius of an arm's constraint is scale·Δ²."""
+    image: Array
+    """The quotient and the frame's basis as one matrix; then θ as one more column, where gaps come from it."""
+    rough: float
+    """Bound on the error of a row's image."""
+    hidden: float
+    """Bound on the error of a gap in plain arithmetic."""
+    free: IntArray
+    inside_constraint: float
+    """g that is reached anyway by the arms in the master: below it an arm is of no interest, and likewise for prices."""
+    inside_price: float
+    keep: int
+    screen: tuple[float, float] | None = None
+    """What g and |a|² are multiplied with before they are compared with 1 (see `StreamedProblem.screening`)."""
+
+    def __call__(self, start: int, block: Array, *aligned: Array) -> PriceReport:
+        """Price a block. ``aligned`` is the block's part of given gaps and then of the mask of arms alive, if any."""
+        rest = list(aligned)
+        given = rest.pop(0) if self.gaps.given else None
+        alive = np.flatnonzero(rest.pop(0)) if rest else None
+        if alive is not None and 2 * len(alive) < len(block):
+            if not len(alive):
+                return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, 0, np.zeros(len(block), dtype=np.bool_))
+            report = self._price(
+                block[alive], None if given is None else given[alive], self._free(start, len(block), alive)
+            )
+            mask = np.zeros(len(block), dtype=np.bool_)
+            mask[alive] = True if report.mask is None else report.mask
+            places = alive + start
+            return PriceReport(report.constraint, report.price, places[report.targets], report.constraints,
+                               places[report.features], report.prices, report.alive, mask)  # fmt: skip
+        report = self._price(block, given, self._free(start, len(block), None))
+        return PriceReport(report.constraint, report.price, report.targets + start, report.constraints,
+                           report.features + start, report.prices, report.alive, report.mask)  # fmt: skip
+
+    def _free(self, start: int, length: int, alive: IntArray | None) -> IntArray:
+        """The places in a block of the arms that cost nothing."""
+        low, high = np.searchsorted(self.free, (start, start + length))
+        places = self.free[low:high] - start
+        return places if alive is None or not len(places) else np.flatnonzero(np.isin(alive, places))
+
+    def _price(self, block: Array, given: Array | None, free: IntArray) -> PriceReport:
+        frame, rough = self.frame, self.rough
+        squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
+        if self.gaps.theta is None:
+            gaps = np.ones(len(block)) if given is None else given.copy()
+        else:
+            gaps = self.gaps.best - squares[:, -1]
+            squares = squares[:, :-1]
+        squares *= squares
+        sums = squares @ np.column_stack([np.ones(len(frame.spectrum)), frame.spectrum])
+        norm2, prices = sums[:, 0], sums[:, 1]
+        gaps[free] = np.inf
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # what the arm can be at most, given the rounding of this cheap look at it
+            sure = np.maximum(gaps - self.hidden, 0.0) * (1.0 - 8.0 * UNIT)
+            errors = np.broadcast_to(rough, norm2.shape)
+            most = frame.most_constraint(norm2, errors)
+            top_constraint = most / (sure * sure * self.scale)
+            top_price = frame.most_price(prices, norm2, errors) / sure
+        top_constraint[free] = top_price[free] = 0.0
+        # written so that nan, where nothing is known, counts as relevant
+        relevant = np.flatnonzero(~((top_constraint <= self.inside_constraint) & (top_price <= self.inside_price)))
+        mask = None
+        alive = len(block) - len(free)
+        if self.screen is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mask = ~((top_constraint * self.screen[0] < 1.0) & (most / sure * self.screen[1] < 1.0))
+            mask[free] = False
+            alive = int(mask.sum())
+        return self._careful(block, given, relevant[~np.isin(relevant, free)], alive, mask)
+
+    def _careful(
+        self, block: Array, given: Array | None, relevant: IntArray, alive: int, mask: NDArray[np.bool_] | None
+    ) -> PriceReport:
+        """The arms that could matter, computed again as those of small programs are."""
+        if not len(relevant):
+            return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
+        frame = self.frame
+        rows = block[relevant]
+        gaps = self.gaps.careful(rows, None if given is None else given[relevant])
+        features = self.quotient(rows) / np.sqrt(gaps)[:, None]
+        squares = features @ frame.basis
+        squares *= squares
+        norm2, p = squares.sum(axis=1), squares @ frame.spectrum
+        errors = frame.errors(features, norm2)
+        ratios = 1.0 / (gaps * self.scale)
+        g = norm2 * ratios
+        most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
+        most_p = frame.most_price(p, norm2, errors)
+        targets = _above(g, self.inside_constraint * (1.0 + _VIOLATION), self.keep)
+        prices = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
+        return PriceReport(
+            float(most_g.max(initial=0.0)), float(most_p.max(initial=0.0)), relevant[targets], g[targets],
+            relevant[prices], p[prices], alive, mask,
+        )  # fmt: skip
+
+
+def merge_prices(reports: Sequence[PriceReport], keep: int) -> PriceReport:
+    """The report of all blocks together."""
+    targets, constraints = _best([(r.targets, r.constraints) for r in reports], keep)
+    features, prices = _best([(r.features, r.prices) for r in reports], keep)
+    masks = [r.mask for r in reports if r.mask is not None]
+    mask: NDArray[np.bool_] | None = np.concatenate(masks) if len(masks) == len(reports) else None
+    return PriceReport(
+        max(r.constraint for r in reports), max(r.price for r in reports), targets, constraints, features, prices,
+        sum(r.alive for r in reports), mask,
+    )  # fmt: skip
+
+
+_NONE: IntArray = np.zeros(0, dtype=np.int64)
+_EMPTY: Array = np.zeros(0)
+
+
+def _best(parts: Sequence[tuple[IntArray, Array]], keep: int) -> tuple[IntArray, Array]:
+    indices = np.concatenate([p[0] for p in parts])
+    values = np.concatenate([p[1] for p in parts])
+    order = np.argsort(-values, kind="stable")[:keep]
+    return indices[order], values[order]
+
+
+def _above(values: Array, limit: float, count: int) -> IntArray:
+    """Places of the ``count`` largest values above a limit."""
+    above = np.flatnonzero(values > limit)
+    return above[largest_entries(values[above], count)]

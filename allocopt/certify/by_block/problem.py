@@ -1,0 +1,192 @@
+r"""Programs over arms that are looked at block by block: a part of them as canonical arrays, and a pricing pass over all.
+
+What `reduction` is for arrays in memory, `StreamedProblem` is for large sets: the quotient, the span with its assumptions, and
+the certificate of a pair (α, λ) that is given on a few arms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocopt.base.errors import SolverFailed
+from allocopt.base.tolerances import BINDING
+from allocopt.base.validation import Array, IntArray
+from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merge_prices
+from allocopt.certify.by_block.screening import Screening
+from allocopt.certify.by_block.span import span_of_all
+from allocopt.certify.canonical import Bounds, Canonical
+from allocopt.certify.frame import Frame, frame, images
+from allocopt.certify.reduction import Quotient, data_error
+from allocopt.linear.assumptions import Assumption
+from allocopt.linear.floating import ENTRY_ERROR, UNIT
+from allocopt.linear.modulo import Modulo
+from allocopt.linear.quotient_map import QuotientMap
+from allocopt.linear.span import column_units, free_span
+from allocopt.model.arms import spanning, survey
+from allocopt.model.program import AllocationProgram
+
+__all__ = ["BoundsOverAll", "Pass", "StreamedProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsOverAll(Bounds):
+    """Bounds for all arms; the arrays are for the arms in ``pool``, and everything else is zero."""
+
+    pool: IntArray
+    binding: IntArray
+    """Arms whose constraint is tight."""
+    alive: int
+    """Arms that may still matter, as far as is proven."""
+
+    @classmethod
+    def nothing_to_explore(cls) -> BoundsOverAll:
+        """Every arm is a multiple of free ones."""
+        none, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
+        return cls(0.0, 0.0, none, none, none, none, 0.0, nobody, nobody, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What a pricing pass over all arms found."""
+
+    bounds: BoundsOverAll
+    features: IntArray
+    """Arms outside the pool of the largest prices, with a price above all in the pool; largest first."""
+    targets: IntArray
+    """Arms outside the pool whose constraints are violated most."""
+    complete: bool
+    """Whether every arm was looked at, those screened out included."""
+
+
+class StreamedProblem:
+    """A program over blocks of arms in canonical form, of which a part is looked at at a time."""
+
+    def __init__(self, program: AllocationProgram) -> None:
+        assert program.blocks is not None
+        self.program = program
+        self.blocks = program.blocks
+        self.store = self.blocks.store
+        self.n_arms = program.n_arms
+        self.store.check_unchanged()
+        free = self.blocks.free
+        units = column_units(self.blocks.survey.sizes[None])
+        free_rows = self.store.rows(free).reshape(len(free), program.dim) * units
+        known = free_span(free_rows, np.arange(len(free)))
+        self.sample = spanning.sampled_arms(self.store)
+        span = span_of_all(self.store, known, free_rows[known.rows], units, self.sample)
+        self.coordinates = span.columns
+        self.rank = len(span.columns)
+        modulo = Modulo.of(known.modulo.pivot_rows, known.columns, np.array(span.columns, dtype=np.int64))
+        largest = np.abs(modulo(self.store.rows(self.sample) * units)).max(axis=0, initial=0.0)
+        self.quotient = QuotientMap(units, modulo, column_units(largest[None]))
+        self.assumptions: tuple[Assumption, ...] = (*program.assumptions, *known.assumptions, *span.assumptions)
+        pivot_arms, basis_arms = (tuple(int(i) for i in arms) for arms in (free[known.rows], span.basis_arms))
+        self.witness = Quotient(pivot_arms, known.columns, basis_arms, span.columns)
+        self.alive: NDArray[np.bool_] | None = None
+        """Which arms may still matter; None before the first pass."""
+        self.screening: Screening | None = None
+
+    def spanning_arms(self) -> IntArray:
+        """Some arms that span as much as all of them, found by looking at all."""
+        return self.playable(spanning.spanning_arms(self.store, self.quotient)[0])
+
+    def first_pool(self) -> IntArray:
+        """A sample of all arms, and those of the smallest gaps."""
+        few = self.sample[:: max(1, len(self.sample) // (survey.KEEP * self.rank))]
+        return self.playable(np.union1d(few, self.blocks.survey.top[: survey.KEEP * self.rank // 2]))
+
+    def playable(self, indices: IntArray) -> IntArray:
+        """Those of some arms that cost something and are not multiples of free ones."""
+        indices = np.setdiff1d(indices, self.blocks.free)
+        return indices[self.quotient(self.store.rows(indices)).any(axis=1)]
+
+    def pair(self, arms: IntArray, allocation: Array, multipliers: Array) -> tuple[IntArray, Array, Array] | None:
+        """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
+        pool = self.playable(arms)
+        at = np.searchsorted(arms, pool)
+        alpha = np.maximum(allocation[at], 0.0) * self.blocks.gaps_of(pool, self.store.rows(pool))
+        lam = np.maximum(multipliers[at], 0.0)
+        known = alpha.any() and lam.any() and np.isfinite(alpha).all() and np.isfinite(lam).all()
+        return (pool, alpha, lam) if known else None
+
+    def proven(self, arms: IntArray, allocation: Array, multipliers: Array) -> Bounds:
+        """What an allocation and multipliers, given on some arms, prove for all arms."""
+        nothing = np.zeros(0)
+        if not self.rank:
+            return Bounds(0.0, 0.0, nothing, nothing, nothing, nothing, 0.0)
+        known = self.pair(arms, allocation, multipliers)
+        if known is None:
+            return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
+        try:
+            return self.price(known[0], self.part(known[0]), known[1], known[2], last=True).bounds
+        except SolverFailed:
+            return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
+
+    def part(self, pool: IntArray) -> Canonical:
+        """The canonical problem of some arms, in both roles."""
+        rows = self.store.rows(pool)
+        gaps = self.blocks.gaps_of(pool, rows)
+        image = self.quotient(rows)
+        ratios = 1.0 / np.sqrt(gaps * self.blocks.scale)
+        features = image / np.sqrt(gaps)[:, None]
+        doubt = data_error(self.program)
+        return Canonical(
+            features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios,
+            error=ENTRY_ERROR + doubt, bound_error=doubt,
+        )  # fmt: skip
+
+    def price(self, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array, last: bool = False) -> Pass:
+        """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most.
+
+        Arms that were screened out are skipped, unless this must be the ``last`` word.
+        """
+        seen = frame(part, alpha, multipliers)
+        if seen is None or not seen.strength > 0:
+            raise SolverFailed("the information matrix is numerically singular")
+        assert part.ratios is not None
+        norm2, prices, errors = images(seen, part.features)
+        g = norm2 * part.ratios**2
+        found, complete = self._scan(seen, float(g.max()), float(prices.max()), last)
+        own = seen.most_constraint(norm2, errors) * part.ratios**2 * seen.up
+        worst = max(float(own.max()), found.constraint) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
+        top_price = max(float(seen.most_price(prices, norm2, errors).max()), found.price)
+        if not (np.isfinite(worst) and np.isfinite(top_price)):
+            raise SolverFailed("the information matrix is numerically singular")
+        total = max(float(multipliers.sum()), 1e-300)
+        scale = (float(multipliers @ g) / total) ** 2 / seen.plain_price(part.features[int(np.argmax(prices))]) / total
+        binding = np.union1d(
+            pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
+            found.targets[found.constraints >= (1.0 - BINDING) * worst],
+        )
+        bounds = BoundsOverAll(
+            seen.cost * worst * seen.up, seen.slope / top_price / seen.up, alpha * worst,
+            multipliers * scale, g, prices / top_price, 2.0 * seen.drift, pool, binding, found.alive,
+        )  # fmt: skip
+        sharper = Screening.of(seen, part, alpha, top_price, bounds.upper)
+        if self.screening is None or sharper.kappa < self.screening.kappa:
+            self.screening = sharper
+        outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]
+        return Pass(bounds, outside[0], outside[1], complete)
+
+    def _scan(self, seen: Frame, inside_constraint: float, inside_price: float, last: bool) -> tuple[PriceReport, bool]:
+        """The pass itself: what is found in all blocks, and whether every arm was looked at."""
+        blocks, rule = self.blocks, self.blocks.gap_rule
+        image, rough = self.quotient.rough(seen.basis, blocks.survey.sizes)
+        if rule.theta is not None:
+            image = np.column_stack([image, rule.theta])
+        task = PriceTask(
+            self.quotient, seen, rule, blocks.scale, image, rough, rule.doubt(blocks.survey.sizes), blocks.free,
+            inside_constraint, inside_price, survey.KEEP * self.rank,
+            None if self.screening is None else self.screening.factors(seen),
+        )  # fmt: skip
+        aligned: list[Any] = [] if blocks.given is None else [blocks.given]
+        complete = last or self.alive is None or 2 * int(self.alive.sum()) > self.n_arms
+        if not complete:
+            aligned.append(self.alive)
+        found = merge_prices(list(self.store.scan(task, aligned)), task.keep)
+        self.alive = found.mask
+        return found, complete

@@ -1,0 +1,152 @@
+"""Writing proof files: everything that `Solution.verify` needs, as JSON that any language can read.
+
+Floats are written with Python's shortest round-trip representation, so the doubles come back to the bit; infinities are
+the strings "inf".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.atomic_files import file_path, whole_file
+from allocopt.base.errors import Infeasible, InvalidOption, SolverFailed
+from allocopt.base.validation import Array
+from allocopt.certify import referee
+from allocopt.certify.enclosure import Enclosure
+from allocopt.certify.reduction import Quotient, reduce
+from allocopt.certify.verdict import recertify
+from allocopt.model.program import AllocationProgram
+from allocopt.model.solution import Solution
+
+__all__ = ["FORMAT", "VERSION", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
+
+FORMAT = "allocopt-proof"
+VERSION = 2
+LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
+
+
+def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
+    """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
+    target = file_path(path)
+    text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
+    with whole_file(target, overwrite=True, what="the proof file") as out:
+        out.write(text.encode("utf-8") + b"\n")
+
+
+def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[str, Any]:
+    """The content of a proof file; ``witness`` is the quotient that the solution's assumptions are about, if not that of `reduce`."""
+    program = solution.program
+    if witness is None and program.blocks is not None and solution.assumptions:
+        # arms that depend on each other up to rounding were judged by a sample: the file judges them as it lists them
+        given = solution.allocation, solution.multipliers
+        solution = recertify(program, *given, solution.method, solution.tol, dict(solution.stats))
+    quotient = _witness(solution) if witness is None else witness
+    assumptions, status = solution.assumptions, solution.status
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": _describe(solution.program),
+        "quotient": {
+            "pivot_arms": list(quotient.pivot_arms),
+            "pivot_columns": list(quotient.pivot_columns),
+            "basis_arms": list(quotient.basis_arms),
+            "coordinates": list(quotient.coordinates),
+        },
+        "assumptions": [a.as_json() for a in assumptions],
+        "method": solution.method,
+        "tol": solution.tol,
+        "claim": {"lower": _number(solution.lower), "upper": _number(solution.upper), "status": status.name},
+        "allocation": _numbers(solution.allocation),
+        "multipliers": _numbers(solution.multipliers),
+    }
+
+
+def _witness(solution: Solution) -> Quotient:
+    """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
+    program = solution.program
+    unused = solution.allocation == 0
+    if program.kind == "general" and unused.any() and program.bounded:
+        upper = np.where(unused, 0.0, program.upper)
+        try:
+            return reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper)).quotient
+        except (Infeasible, SolverFailed):
+            pass  # then nothing is proven by these arms
+    return reduce(program).quotient
+
+
+def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosure:
+    """The interval that the referee proves for a solution; only the two ends are rounded, outwards, to doubles."""
+    if precision is not None:
+        raise InvalidOption("precision: expected none with exact=True, which works in rationals")
+    verdict = referee.judge(proof_document(solution))
+    return Enclosure(
+        double_below(verdict.lower), double_above(verdict.upper), solution.assumptions, 0, tuple(verdict.problems)
+    )
+
+
+def double_below(x: Fraction) -> float:
+    """The largest double that is not above x."""
+    if x > LARGEST_DOUBLE:
+        return float(LARGEST_DOUBLE)
+    y = float(x)
+    return y if Fraction(y) <= x else math.nextafter(y, -math.inf)
+
+
+def double_above(x: Fraction | None) -> float:
+    """The smallest double that is not below x."""
+    if x is None or x > LARGEST_DOUBLE:
+        return math.inf
+    y = float(x)
+    return y if Fraction(y) >= x else math.nextafter(y, math.inf)
+
+
+def _number(x: float) -> float | str:
+    return float(x) if np.isfinite(x) else "inf"
+
+
+def _numbers(values: Array) -> list[float | str]:
+    return [_number(x) for x in values.tolist()]
+
+
+def _describe(program: AllocationProgram) -> dict[str, Any]:
+    origin = program.origin
+    described: dict[str, Any] = {"kind": program.kind}
+    if origin.bandit is not None:
+        bandit = origin.bandit
+        described |= {
+            "arms": bandit.arms.tolist(),
+            "theta": bandit.theta.tolist(),
+            "noise_variance": bandit.noise_variance,
+            "tie_tolerance": bandit.tie_tolerance,
+            "optimal_arms": bandit.optimal_arms.tolist(),
+        }
+        if bandit.labels is not None:
+            described["labels"] = list(bandit.labels)
+    elif program.kind != "general":
+        described["arms"] = program.features.tolist()
+    if origin.gaps is not None:
+        described["gaps"] = origin.gaps.tolist()
+    if origin.pulls is not None:
+        described["pulls"] = origin.pulls.tolist()
+    if origin.number is not None:
+        described[_NUMBER_NAMES[program.kind]] = origin.number
+    if origin.horizon is not None:
+        described["n"] = origin.horizon
+    if origin.constant is not None:
+        described["constant"] = origin.constant
+    if program.kind == "general":
+        for name in ("features", "targets"):
+            described[name] = getattr(program, name).tolist()
+        for name in ("costs", "radii", "lower", "upper"):
+            described[name] = _numbers(getattr(program, name))
+    return described
+
+
+_NUMBER_NAMES = {"horizon": "f_n", "remaining": "log_n", "optimism": "width"}

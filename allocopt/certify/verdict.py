@@ -1,0 +1,256 @@
+"""From bounds to a `Solution`: the status that they deserve, in balls where doubles do not decide, and what needs no bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import numpy as np
+
+from allocopt.base.errors import Infeasible, SolverFailed
+from allocopt.base.tolerances import BINDING
+from allocopt.base.validation import Array
+from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.certify.canonical import Bounds
+from allocopt.certify.certificate import evaluate, violation
+from allocopt.certify.frame import padding
+from allocopt.certify.reduction import Reduction, reduce
+from allocopt.linear.assumptions import Assumption
+from allocopt.model.program import AllocationProgram
+from allocopt.model.solution import Solution, SparseVector, Status
+
+_Bounds = TypeVar("_Bounds", bound=Bounds)
+
+__all__ = [
+    "certified_over_all",
+    "certified_solution",
+    "fits_balls",
+    "in_balls",
+    "nothing_left",
+    "nothing_to_decide",
+    "recertify",
+    "solution_as_given",
+    "undecided",
+]
+
+_MOST_IN_BALLS = 1e4  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
+_REPAIRS = (1e-14, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)  # growth of an allocation until it is feasible for sure
+_HALVINGS = 5  # of the growth, once it is enough
+_STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
+
+
+def certified_solution(
+    reduction: Reduction, bounds: Bounds, method: str, tol: float, reason: str | None, stats: dict[str, Any]
+) -> Solution:
+    """A Solution from certified canonical bounds; the status follows from their gap and from what they assume."""
+    allocation, multipliers = reduction.allocation(bounds.alpha), reduction.multipliers(bounds.multipliers)
+    if not bounds.gap <= tol:
+        bounds, allocation, multipliers = _sharper(reduction, bounds, allocation, multipliers)
+    else:
+        bounds = _with_room(bounds, tol)
+    return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
+
+
+def solution_as_given(
+    reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array, method: str, tol: float,
+    reason: str | None, stats: dict[str, Any],
+) -> Solution:  # fmt: skip
+    """A Solution from an allocation and multipliers and what they prove."""
+    program = reduction.program
+    lam = bounds.multipliers
+    tight = (lam > BINDING * lam.max(initial=0.0)) | (bounds.constraints >= (1.0 - BINDING) * _level(reduction, bounds))
+    tight &= bounds.constraints > 0
+    targets = reduction.targets[tight]
+    binding = targets if program.target_arms is None else program.target_arms[targets]
+    status, stats = _status(bounds, tol, reason, reduction.canonical.scalable, stats, reduction.assumptions)
+    return Solution(
+        program, allocation, multipliers, bounds.lower, bounds.upper, status, method,
+        tol, np.sort(binding), reduction.quotient.coordinates, stats, reduction.assumptions,
+    )  # fmt: skip
+
+
+def _with_room(bounds: _Bounds, tol: float) -> _Bounds:
+    """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
+    room = 0.5 * bounds.rounding + 4e-13
+    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - room), upper=bounds.upper * (1.0 + room))
+    return wider if wider.gap <= tol * _STRICTLY else bounds
+
+
+def in_balls(
+    reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None
+) -> tuple[float, float, int]:
+    """Both bounds in ball arithmetic, and its bits."""
+    from allocopt.certify.exactly.balls import interval_in_balls  # loads python-flint, which most solves do without
+
+    return interval_in_balls(reduction, allocation, multipliers, precision)
+
+
+def fits_balls(reduction: Reduction) -> bool:
+    """Whether a program is small enough for ball arithmetic."""
+    return bool(reduction.program.n_arms * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
+
+
+def _sharper(
+    reduction: Reduction, bounds: Bounds, allocation: Array, multipliers: Array
+) -> tuple[Bounds, Array, Array]:
+    """The bounds in ball arithmetic, if the program is small enough for that, and the pair that they hold for."""
+    problem = reduction.canonical
+    finite = np.where(np.isfinite(allocation), allocation, 0.0)
+    if not fits_balls(reduction) or not finite.any() or not multipliers.any():
+        return bounds, allocation, multipliers
+    lower, upper, _ = in_balls(reduction, allocation, multipliers)
+    cost = float(reduction.program.costs @ finite)
+    if problem.scalable and np.isfinite(upper) and cost > 0:
+        # what may be scaled is feasible once it costs the upper bound, or a little more, as it is rounded; then both bounds anew
+        margin = upper / cost * (2.0 * padding(len(finite)) - 1.0 + 2.0 * problem.bound_error)
+        allocation = np.where(np.isfinite(allocation), allocation * margin, allocation)
+        if lower > 0:  # at the optimum the multipliers sum to the value
+            multipliers = multipliers * (lower / float(multipliers.sum()))
+        lower, upper, _ = in_balls(reduction, allocation, multipliers)
+        upper *= 2.0 * padding(len(finite)) - 1.0 + 4.0 * problem.bound_error
+    elif not problem.scalable and not np.isfinite(upper):
+        lower, upper, allocation = _repaired(reduction, allocation, multipliers, lower)
+    return dataclasses.replace(bounds, lower=lower, upper=upper), allocation, multipliers
+
+
+def _repaired(reduction: Reduction, allocation: Array, multipliers: Array, lower: float) -> tuple[float, float, Array]:
+    """An allocation within its bounds, enlarged by as little as makes it feasible for sure; and both bounds for it."""
+    finite = np.isfinite(allocation)
+
+    def enlarged(growth: float) -> tuple[float, float, Array]:
+        larger = allocation.copy()
+        larger[finite] = np.minimum(allocation[finite] * (1.0 + growth), reduction.most[finite])
+        low, high, _ = in_balls(reduction, larger, multipliers)
+        return low, high, larger
+
+    least = 0.0
+    for growth in _REPAIRS:
+        found = enlarged(growth)
+        if np.isfinite(found[1]):
+            for _ in range(_HALVINGS):  # between what is too little and what is enough
+                middle = 0.5 * (least + growth)
+                better = enlarged(middle)
+                if np.isfinite(better[1]):
+                    found, growth = better, middle
+                else:
+                    least = middle
+            return found
+        least = growth
+    return lower, float("inf"), allocation
+
+
+def _status(
+    bounds: Bounds,
+    tol: float,
+    reason: str | None,
+    scalable: bool,
+    stats: dict[str, Any],
+    assumptions: tuple[Assumption, ...],
+) -> tuple[Status, dict[str, Any]]:
+    """The status that bounds deserve, and the statistics with the reason where it is none of the good ones."""
+    gap = bounds.gap
+    stats = {**stats, "rounding": bounds.rounding}
+    if not np.isfinite(bounds.upper):
+        singular = "the information matrix is singular in double precision"
+        barely = "no allocation within the bounds could be shown to be feasible: the constraints hold barely, if at all"
+        return Status.FAILED, {**stats, "reason": reason or (singular if scalable else barely)}
+    if 0 <= gap <= tol * _STRICTLY:
+        return Status.CONDITIONAL if assumptions else Status.CERTIFIED, stats
+    limit = f"the method stopped at a gap of {gap:.3g} (rounding alone accounts for about {bounds.rounding:.1g})"
+    return Status.INACCURATE, {**stats, "reason": reason or limit}
+
+
+def _level(reduction: Reduction, bounds: Bounds) -> float:
+    """The g at which a constraint is tight: 1, or the largest where the allocation was scaled to it."""
+    return float(bounds.constraints.max(initial=0.0)) if reduction.canonical.scalable else 1.0
+
+
+def certified_over_all(
+    problem: StreamedProblem, bounds: BoundsOverAll, tol: float, reason: str | None, stats: dict[str, Any]
+) -> Solution:
+    """A Solution from bounds that are certified for all arms of a large set, kept as the few arms that matter."""
+    bounds = _with_room(bounds, tol)
+    blocks, pool = problem.blocks, bounds.pool
+    status, stats = _status(bounds, tol, reason, True, stats, problem.assumptions)
+    costs = blocks.gaps_of(pool, blocks.store.rows(pool)) if len(pool) else np.zeros(0)
+    lazily: dict[str, Any] = {
+        "allocation": SparseVector(problem.n_arms, pool, bounds.alpha / costs, blocks.free),
+        "multipliers": SparseVector(problem.n_arms, pool, bounds.multipliers, pool[:0]),
+    }
+    return Solution(
+        problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method="active-set", tol=tol,
+        binding=bounds.binding, coordinates=problem.coordinates, stats=stats,
+        assumptions=problem.assumptions,
+    )  # fmt: skip
+
+
+def undecided(program: AllocationProgram, tol: float, why: str) -> Solution:
+    """Nothing is proven but that costs are not negative."""
+    allocation = np.where((program.costs == 0) & np.isinf(program.upper), np.inf, program.lower)
+    multipliers = np.zeros(program.n_multipliers)
+    none = np.zeros(0, dtype=np.int64)
+    return Solution(
+        program, allocation, multipliers, 0.0, np.inf, Status.FAILED, "closed-form", tol, none, (), {"reason": why, "seconds": 0.0}
+    )  # fmt: skip
+
+
+def nothing_left(reduction: Reduction) -> bool:
+    """Whether the answer is what is fixed already: no targets, no variables, or targets that are surely met without any."""
+    if not len(reduction.targets) or not len(reduction.variables):
+        return True
+    return bool(len(reduction.canonical.base)) and _met(reduction)
+
+
+def _met(reduction: Reduction) -> bool:
+    """Whether what is fixed meets every constraint for sure."""
+    problem, program = reduction.canonical, reduction.program
+    if not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0:
+        return True
+    if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
+        return False
+    # what is fixed may span less than all arms do: the program of what is fixed alone
+    upper = np.where(np.isfinite(reduction.fixed), reduction.fixed, np.inf)
+    try:
+        fixed = reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper))
+    except (Infeasible, SolverFailed):
+        return False
+    return not fixed.assumptions and _met(fixed)
+
+
+def nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -> Solution:
+    """The lower bounds are optimal if they are feasible, and nothing else is possible if they are not."""
+    problem = reduction.canonical
+    k, m = len(reduction.variables), len(reduction.targets)
+    doubt = padding(problem.rank + reduction.program.n_arms) + 4.0 * problem.bound_error
+    upper = problem.offset * doubt if _met(reduction) else np.inf
+    bounds = Bounds(upper, problem.offset / doubt, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
+
+
+def recertify(
+    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, stats: dict[str, Any]
+) -> Solution:
+    """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to, just as they are."""
+    reduction = reduce(program)
+    if nothing_left(reduction):
+        return nothing_to_decide(reduction, tol, stats)
+    problem = reduction.canonical
+    alpha = reduction.canonical_allocation(allocation)
+    bounds = evaluate(problem, alpha, reduction.canonical_multipliers(multipliers))
+    # `evaluate` makes α feasible and knows of no arms that tell nothing: the upper bound of α as it is
+    played = np.flatnonzero(np.isfinite(allocation) & (allocation > 0))
+    cost = float(program.costs[played] @ allocation[played])
+    up = padding(problem.rank + len(played)) + problem.bound_error
+    if (
+        problem.scalable and not program.bounded
+    ):  # a bound on an arm that tells nothing leaves the canonical problem without any
+        used = float(alpha.sum())
+        upper = bounds.upper * max(cost / used, 1.0) * up if used > 0 else np.inf
+    else:
+        within = (allocation >= reduction.least) & (allocation <= reduction.most)
+        upper = cost * up if within.all() and violation(problem, alpha) <= 1.0 else np.inf
+    bounds = dataclasses.replace(bounds, upper=upper)
+    if not bounds.gap <= tol and fits_balls(reduction):
+        lower, upper, _ = in_balls(reduction, allocation, multipliers)
+        bounds = dataclasses.replace(bounds, lower=lower, upper=upper)
+    return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, None, stats)

@@ -1,0 +1,44 @@
+"""QuotientMap: rows modulo the free arms, in units and coordinates of the program's choice, as arrays or as one matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.base.validation import Array
+from allocopt.linear.floating import TINY, gamma
+from allocopt.linear.modulo import Modulo
+
+__all__ = ["QuotientMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class QuotientMap:
+    """R^d → R^d / span(pivot rows), in the coordinates kept, after a power of two for every column and another for every result."""
+
+    units: Array
+    modulo: Modulo
+    scale: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """Some rows in the quotient, to `ENTRY_ERROR`."""
+        result: Array = self.modulo(rows * self.units) * self.scale
+        return result
+
+    def rough(self, basis: Array, sizes: Array) -> tuple[Array, float]:
+        """The map followed by a change of basis as one matrix C, and a bound on the error of x C for rows within these sizes."""
+        d, r = len(self.units), len(self.scale)
+        small = basis * self.scale[:, None]
+        whole, most = np.zeros((d, r)), np.zeros((d, r))
+        whole[self.modulo.columns] = small
+        most[self.modulo.columns] = np.abs(small)
+        if self.modulo.n:
+            rule = self.modulo.rule[0]
+            pivots = list(self.modulo.pivot_columns)
+            whole[pivots] = -(rule @ small)
+            most[pivots] = np.abs(rule) @ np.abs(small)
+        whole *= self.units[:, None]
+        most *= self.units[:, None]
+        # rounding of C and of its products with the basis, then of the products with a row and of their sum
+        return whole, gamma(d + r + 64) * float(sizes @ np.sqrt(np.einsum("ij,ij->i", most, most))) + TINY

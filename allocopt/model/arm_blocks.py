@@ -1,0 +1,119 @@
+"""ArmBlocks: a program over arms that are looked at block by block, as its lazy arrays see it.
+
+The regret, horizon and G-optimal programs without bounds: costs Δ, and a target for every arm with a positive gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocopt.base.lazy import Lazy
+from allocopt.base.validation import Array, IntArray
+from allocopt.linear.floating import UNIT
+from allocopt.linear.gaps import plain_doubt, refined_gaps
+from allocopt.model.arms.store import ArmStore
+from allocopt.model.arms.survey import SurveyReport
+from allocopt.model.bandit import LinearBandit
+
+__all__ = ["ArmBlocks", "BlockArray", "GapRule"]
+
+
+@dataclass(frozen=True, eq=False)
+class GapRule:
+    """The cost of every arm: from θ, from a given vector (which then comes with each block), or 1."""
+
+    theta: Array | None = None
+    best_row: Array = field(default_factory=lambda: np.zeros(0))
+    """An arm of the largest mean."""
+    given: bool = False
+
+    @property
+    def best(self) -> float:
+        """The largest mean, in plain arithmetic."""
+        assert self.theta is not None
+        return float(self.best_row @ self.theta)
+
+    def doubt(self, sizes: Array) -> float:
+        """What rounding can do to a gap in plain arithmetic, for arms with entries of at most these sizes."""
+        if self.theta is None:
+            return 0.0
+        bound = plain_doubt(sizes[None], self.theta) + plain_doubt(self.best_row[None], self.theta)
+        return float(bound[0]) * (1.0 + 8.0 * UNIT)
+
+    def careful(self, rows: Array, given: Array | None) -> Array:
+        """Gaps of some rows, to `GAP_ERROR`."""
+        if self.theta is None:
+            return np.ones(len(rows)) if given is None else given
+        doubt = plain_doubt(rows, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
+        return refined_gaps(rows, self.theta, self.best_row, self.best - rows @ self.theta, doubt)
+
+
+@dataclass(frozen=True, eq=False)
+class ArmBlocks:
+    """Where the arms are, what one look at them found, and how an arm's cost and radius follow from its row."""
+
+    store: ArmStore
+    survey: SurveyReport
+    gap_rule: GapRule
+    given: Array | None
+    """The gaps, where these are given and do not come from θ."""
+    free: IntArray
+    """The arms that cost nothing."""
+    scale: float
+    """The radius of an arm is scale · Δ²."""
+    bandit: LinearBandit | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(k, d)."""
+        return self.store.shape
+
+    @property
+    def n_targets(self) -> int:
+        """The number of arms with a positive gap."""
+        return self.store.shape[0] - len(self.free)
+
+    def gaps_of(self, indices: IntArray, rows: Array) -> Array:
+        """Accurate gaps of some arms, whose rows are at hand."""
+        return self.gap_rule.careful(rows, None if self.given is None else self.given[indices])
+
+    def features(self) -> Array:
+        """All arms in memory."""
+        return self.store.array()
+
+    def costs(self) -> Array:
+        """The gaps (ones for G-optimal designs)."""
+        if self.bandit is not None:
+            return self.bandit.gaps
+        return np.ones(self.shape[0]) if self.given is None else self.given
+
+    def target_arms(self) -> IntArray:
+        """The arms with a positive gap."""
+        return np.setdiff1d(np.arange(self.shape[0]), self.free, assume_unique=True)
+
+    def targets(self) -> Array:
+        """The rows of these arms."""
+        return self.features()[self.target_arms()]
+
+    def radii(self) -> Array:
+        """scale · Δ²."""
+        radii: Array = self.costs()[self.target_arms()] ** 2 * self.scale
+        return radii
+
+    def lower(self) -> Array:
+        """Zeros."""
+        return np.broadcast_to(0.0, self.shape[0])
+
+    def upper(self) -> Array:
+        """Infinite."""
+        return np.broadcast_to(np.inf, self.shape[0])
+
+
+class BlockArray(Lazy):
+    """One array of a program over blocks, made when somebody asks for it."""
+
+    def __init__(self, blocks: ArmBlocks, name: str) -> None:
+        super().__init__(getattr(blocks, name))
+        self.blocks = blocks

@@ -1,0 +1,184 @@
+"""allocopt simulate: its table, plot and JSON, folders it goes on in, and errors of one line."""
+
+import io
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from simulating import BANDIT, same, snapshot
+
+import allocopt as ao
+from allocopt.cli import main as cli
+from allocopt.cli import simulate as command  # adds the command
+from allocopt.play.simulation.result import load_simulation
+from allocopt.play.simulation.simulate import simulate
+from allocopt.policies import LinTS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def instance(tmp_path):
+    path = tmp_path / "i.json"
+    labels = ["<script>", "[red]x[/red]", "plain"]
+    path.write_text(json.dumps({"arms": BANDIT.arms.tolist(), "theta": [1, 0], "labels": labels}))
+    return path
+
+
+@pytest.fixture
+def main(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["allocopt", "simulate", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "120")
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return call
+
+
+def test_the_command_prints_a_table_and_saves_a_plot(instance, main, tmp_path):
+    picture = tmp_path / "regret.png"
+    code, out, err = main(
+        instance, "-n", 1000, "-r", 20, "-p", "UCB", "-p", "LinUCB:a=1", "-p", "EndOfOptimism", "--plot", picture
+    )
+    assert (code, err) == (0, "")
+    for word in ("UCB", "LinUCB:a=1", "c·log n", "55.3", "recovery phase", "plot written to"):
+        assert word in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_json_has_what_simulate_gives(instance, main):
+    code, out, err = main(
+        instance, "-n", 1000, "-r", 20, "-p", "LinTS:a=2", "--seed", 5, "--noise-variance", 0.5, "--json"
+    )
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    r = simulate(LinTS(a=2.0), ao.LinearBandit(BANDIT.arms, BANDIT.theta, 0.5), 1000, 20, rng=5)
+    assert document["c"] == pytest.approx(4.0)
+    (policy,) = document["policies"]
+    assert policy["final_regret"]["mean"] == r.mean[-1]
+    assert policy["final_regret"]["standard_error"] == r.standard_error[-1]
+    assert policy["mean_regret"] == r.mean.tolist()
+    assert (
+        json.loads(main(instance, "-n", 10, "-r", 1, "-p", "UCB", "--json")[1])["policies"][0]["standard_error"] is None
+    )
+
+
+def test_the_command_goes_on_in_its_folder_and_leaves_others_alone(instance, main, tmp_path):
+    out = tmp_path / "runs"
+    arguments = (instance, "-n", 500, "-r", 20, "-p", "LinTS", "--out", out)
+    assert main(*arguments)[0] == 0
+    before = snapshot(out / "LinTS")
+    assert main(*arguments)[0] == 0
+    after = snapshot(out / "LinTS")
+    assert {n: v for n, v in before.items() if n.startswith("runs-")} == {
+        n: v for n, v in after.items() if n.startswith("runs-")
+    }
+    result = next((out / "LinTS").glob("result.*"))
+    same(load_simulation(result), simulate(LinTS(), load_simulation(result).bandit, 500, 20, rng=0))
+    code, text, err = main(instance, "-n", 501, "-r", 20, "-p", "LinTS", "--out", out)
+    assert (code, text) == (2, "")
+    assert "holds another experiment" in err
+    assert err.count("\n") == 1
+    assert snapshot(out / "LinTS") == after
+
+
+def test_a_folder_is_of_one_experiment_so_that_its_picture_is_never_lost(instance, main, tmp_path):
+    out = tmp_path / "runs"
+    assert main(instance, "-n", 500, "-r", 4, "-p", "LinTS", "--out", out)[0] == 0
+    before = snapshot(out)
+    for change, word in ((("--theta", "1,0.5"), "bandit"), (("--seed", 1), "seed"), (("-r", 5), "runs")):
+        code, text, err = main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out, *change)
+        assert (code, text) == (2, "")
+        assert f"holds another experiment: the {word} of LinTS is" in err
+        assert err.count("\n") == 1
+        assert snapshot(out) == before
+    assert main(instance, "-n", 500, "-r", 4, "-p", "UCB:a=1e+9", "-p", "UCB:a=1e-9", "--out", out)[0] == 0
+    assert {p.name for p in out.iterdir()} == {"LinTS", "UCB-a=1000000000", "UCB-a=1e-09", "regret.png"}
+
+
+def test_a_folder_of_a_simulation_that_was_killed_at_once_is_taken_up(instance, main, tmp_path):
+    out = tmp_path / "runs"
+    (out / "UCB").mkdir(parents=True)
+    (out / "UCB" / ".partial-abc").write_bytes(b"half a manif")
+    assert main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out)[0] == 0
+    assert (out / "UCB" / "manifest.json").is_file()
+
+
+def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps({"arms": [[1, 0], [0, 1], [0.999999999, 0.01]], "theta": [1, 0]}))
+    long = "LinUCB:radius=theoretical,ridge=0.5,norm_bound=2,delta=0.01"
+    monkeypatch.setattr(command, "Console", lambda **given: Console(**given, width=80))
+    code, out, err = main(path, "-n", 1000, "-r", 4, "-p", long, "-p", "PhasedElimination")
+    assert (code, err) == (0, "")
+    assert "…" not in out
+    assert "1.38e+10" in out
+    assert [command._figure(x) for x in (0.0, 0.05, 0.1, 123.456, 2e6)] == ["0.0", "0.05", "0.1", "123.5", "2e+06"]
+
+
+def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(command, "SECONDS_BEFORE_PROGRESS", 0.05)
+    for terminal in (True, False):
+        console = Console(file=screen, force_terminal=terminal, width=100)
+        monkeypatch.setattr(command, "Console", lambda console=console, **_: console)
+        with command._bar("[red]mine[/red]", 8) as callback:
+            time.sleep(0.3)
+            shown = screen.getvalue()
+            callback(3, 8, 0.3)
+        if terminal:
+            assert "[red]mine[/red]" in shown
+            assert "0/8" in shown
+            assert "3/8" in screen.getvalue()
+            screen.seek(0)
+            screen.truncate()
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-n", 2, "-p", "UCB"), "horizon: expected a whole number >= 3, got 2"),
+        (("-n", 10, "-p", "UBC"), "policy: expected one of"),
+        (("-n", 10, "-p", "UCB", "-p", "UCB"), "--policy: UCB is given twice"),
+        (("-n", 10, "-p", "UCB", "-r", 0), "runs: expected a whole number >= 1"),
+        (("-n", 10, "-p", "UCB", "--plot", "x.gif"), "--plot: expected a name that ends in"),
+        (("-n", 10, "-p", "UCB", "--plot", "nowhere/x.png"), "--plot: there is no folder nowhere"),
+        (("-n", 10, "-p", "UCB", "--theta", "1"), "theta: expected 2 entries"),
+        (("-n", 10, "-p", "UCB", "--out", str(ROOT)), "holds other files"),
+        (("-n", 10, "-p", "UCB", "--seed", "-1"), "rng: expected a whole number >= 0"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_one_line(instance, main, arguments, words):
+    code, out, err = main(instance, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_the_command_needs_theta(main, tmp_path):
+    path = tmp_path / "gaps.json"
+    path.write_text(json.dumps({"arms": [[1, 0], [0, 1]], "gaps": [0, 1]}))
+    code, _, err = main(path, "-n", 100, "-p", "UCB")
+    assert code == 2
+    assert "needs θ" in err
+
+
+def test_ties_and_short_horizons_are_stated_on_the_command_line(main, tmp_path):
+    path = tmp_path / "ties.json"
+    path.write_text(json.dumps({"arms": [[1, 0], [1, 0], [0, 1], [0, 2]], "theta": [1, 0]}))
+    code, out, err = main(path, "-n", 3, "-r", 2, "-p", "UCB")
+    assert (code, err) == (0, "")
+    assert "2 arms are optimal" in out
+    assert "there are 4 arms and 3 rounds" in out
+    path.write_text(json.dumps({"arms": [[1, 0], [0, 1]], "theta": [1, 1]}))
+    code, out, err = main(path, "-n", 10, "-r", 2, "-p", "UCB", "--log")
+    assert (code, out) == (2, "")
+    assert "--log: every arm is optimal" in err
