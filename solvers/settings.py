@@ -12,7 +12,7 @@ make an answer wrong: bounds and status come from the certificate, whatever a me
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from allocopt.base.errors import InvalidOption
@@ -29,6 +29,7 @@ __all__ = [
     "Setting",
     "Settings",
     "StreamingSettings",
+    "by_blocks",
 ]
 
 SOLVERS = ("CLARABEL", "SCS", "MOSEK")
@@ -110,14 +111,7 @@ class Settings:
     @classmethod
     def listed(cls) -> tuple[Setting, ...]:
         """The fields with their defaults and meanings."""
-        return tuple(
-            Setting(
-                f.name,
-                f.default_factory() if f.default_factory is not MISSING else f.default,
-                f.metadata["meaning"],
-            )
-            for f in fields(cls)
-        )
+        return tuple(Setting(f.name, f.default, f.metadata["meaning"]) for f in fields(cls))
 
 
 @dataclass(frozen=True)
@@ -203,6 +197,13 @@ class StreamingSettings(Settings):
     close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
     tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
     pool: ActiveSetSettings = _active_set("settings of active-set on the pool")  # noqa: RUF009  # it is frozen
+
+
+def by_blocks(settings: ActiveSetSettings) -> StreamingSettings:
+    """What settings of active-set mean for arms that are looked at block by block: passes over all arms, the rest for the pool."""
+    return StreamingSettings(
+        max_passes=settings.max_passes, pool=replace(settings, max_passes=ActiveSetSettings.max_passes)
+    )
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ CONTRACT = [
     "policies",
     "programs",
     "regret_constant",
+    "settings",
     "simulate",
     "solve",
     "solve_many",
