@@ -243,7 +243,7 @@ def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executab
         "cold_allocation",
         "warm_allocation",
         "near_central_path",
-        "_certify",
+        "certify",
         "_prepare",
     }
 
