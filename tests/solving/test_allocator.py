@@ -303,6 +303,7 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
 
 INTERRUPTED = """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with it ignored
 from allocopt.solving.allocator import Allocator
 from allocopt.insight.instances import random_unit
 bandit = random_unit(5, 20, seed=0)
