@@ -1,4 +1,4 @@
-"""Programs whose answer is a formula (math.md section 6).
+"""Programs whose answer is a formula (docs/math.md section 6).
 
 - Independent directions: every feature and target lies along one of r independent directions (finite-armed bandits,
   and every quotient of dimension 1). Each direction is a problem of its own: α = max_j β_j² with b_j = β_j a.

@@ -6,7 +6,7 @@ of  min Σα  s.t.  b_jᵀ M(α)^-1 b_j <= 1,  0 <= α <= u,  with M(α) = BᵀB
 - compact:  [[M(α), V], [Vᵀ, S]] ⪰ 0,  c_jᵀ S c_j <= 1 for all j, where b_j = V c_j and V is an orthonormal basis of the
   targets' span (V = I when they span): one cone of order at most 2r and m scalar rows, whose duals are λ;
 - lmi:  [[M(α), b_j], [b_jᵀ, 1]] ⪰ 0 for each j: m cones of order r + 1. With a dual matrix λ [[y yᵀ, −y], [−yᵀ, 1]] the
-  Lagrangian becomes the lower bound of math.md section 4, so λ_j is its last entry.
+  Lagrangian becomes the lower bound of docs/math.md section 4, so λ_j is its last entry.
 
 Conic solvers stop at absolute residuals, so units decide how good their answer is: the data are written in units in
 which the value is about 1 and in the basis in which M(α) = I at the best α known; then the answer gives the next basis.

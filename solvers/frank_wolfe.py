@@ -1,4 +1,4 @@
-r"""Lazy pairwise Frank–Wolfe on the simplex, for programs without bounds (math.md sections 3 and 4).
+r"""Lazy pairwise Frank–Wolfe on the simplex, for programs without bounds (docs/math.md sections 3 and 4).
 
     minimise over w in the simplex   F(w) = (1/p) log Σ_j c_j g_j(w)^p,     g_j(w) = b_jᵀ M(w)^-1 b_j
 

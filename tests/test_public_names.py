@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import subprocess
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -134,12 +135,12 @@ def test_the_command_line_starts_without_anything_heavy():
 def test_a_name_is_the_same_whatever_was_loaded_before():
     """A function that has its module's name is not hidden when the module is loaded first, nor a module by a function."""
     script = """
-import importlib, pkgutil, sys
+import importlib, sys
 import allocopt
 names = allocopt.__all__ if sys.argv[1] == "forwards" else reversed(allocopt.__all__)
 if sys.argv[1] == "modules first":
-    for module in pkgutil.walk_packages(allocopt.__path__, "allocopt."):
-        importlib.import_module(module.name)
+    for module in {*allocopt._MODULES.values(), *allocopt._NAMES}:
+        importlib.import_module(f"allocopt.{module}")
 print(sorted(f"{name} {getattr(allocopt, name)!r}".split(" at 0x")[0] for name in names))
 """
     found = {
@@ -147,3 +148,8 @@ print(sorted(f"{name} {getattr(allocopt, name)!r}".split(" at 0x")[0] for name i
         for order in ("forwards", "backwards", "modules first")
     }
     assert len(found) == 1
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert ao.__version__ == project["project"]["version"]

@@ -42,7 +42,7 @@ def gap_spanner(arms: Explored, functionals: Array, basis: Array, names: list[An
             functionals -= np.outer(values, functionals[i])
             basis[i], names[i], unchanged = x, arms.pool[x.tobytes()][1], 0
         i = (i + 1) % len(basis)
-    # afresh from the arms: the updates above gather rounding
+    # afresh from the arms: the rounding errors of the updates above add up
     return np.asarray(np.linalg.inv(functionals @ basis.T) @ functionals), basis, names
 
 

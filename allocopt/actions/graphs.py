@@ -1,6 +1,6 @@
 """Action sets made from networkx graphs: paths, spanning trees, matchings, smooth signals; and subsets.
 
-`path_arms` and its kin list the arms, and refuse before they list too many; the oracles (`shortest_path_oracle` …) stand
+`path_arms` and the functions like it list the arms, and refuse before they list too many; the oracles (`shortest_path_oracle` …) stand
 for arms that cannot be listed. Edge weights are costs, as in networkx, and a bandit maximises: θ is minus the weights, so
 the best arm is the shortest path. Columns are the edges in the order of ``G.edges``, those on no arm (self-loops) included.
 """

@@ -10,7 +10,7 @@ Write u = q(x) for the coordinates of an arm x in the quotient by the optimal ar
       Σ s_e z_e² <= Δ_x   and   Σ s_e Δ^e z_e² <= Δ_x².
 
 Lower bound: if uᵀSu <= Δ_x for all arms, then Σ α_x Δ_x >= tr(S H(α)) for every allocation, and for any weights λ of targets
-with Σ λ = 1, c >= (tr (S^½ Σ_j λ_j b_j b_jᵀ S^½)^½)², b_j = √2 q(x_j)/Δ_j: math.md section 4 with the best y_j.
+with Σ λ = 1, c >= (tr (S^½ Σ_j λ_j b_j b_jᵀ S^½)^½)², b_j = √2 q(x_j)/Δ_j: docs/math.md section 4 with the best y_j.
 Upper bound: if uᵀWu <= Δ_x² for all arms, any allocation with H^-1 ⪯ W/2 is feasible.
 """
 

@@ -19,14 +19,14 @@ from allocopt.base.validation import Array, frozen, positive_number
 
 __all__ = ["OracleSpanner", "oracle_spanner"]
 
-_DEAD = 1e-9
+_ORTHOGONAL = 1e-9
 """An arm whose component along a unit direction is below this times its length counts as orthogonal to it. Components
 of 0/1 arms are either rounding (about 1e-14 after d reflections) or of the order of 1/d."""
 
 _SLACK = 1e-9
 """A swap must enlarge the volume by this much more than C, so that ties at exactly C are not swapped."""
 
-_OUTSIDE = 1e-6
+_OUTSIDE_SPAN = 1e-6
 """How much of an arm the spanner may miss, relatively, before the oracle is called inconsistent."""
 
 
@@ -99,7 +99,7 @@ def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
         x, label, value = counted.extreme(functionals[i])
         if abs(value) > bound * (1 + _SLACK):
             arms[i], labels[i] = x, label
-            functionals = _functionals(arms, coordinates)  # afresh: an update would gather rounding swap by swap
+            functionals = _functionals(arms, coordinates)  # afresh: rounding errors of updates would add up
             swaps, unchanged = swaps + 1, 0
             values[i] = 1.0
             if swaps > 4 * r * (1 + np.log(r) / np.log(bound)):
@@ -107,7 +107,7 @@ def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
         else:
             values[i], unchanged = abs(value), unchanged + 1
             missing = np.abs(x - (functionals @ x) @ arms).max()
-            if missing > _OUTSIDE * np.abs(x).max():
+            if missing > _OUTSIDE_SPAN * np.abs(x).max():
                 raise SolverFailed(
                     f"oracle: the arm {reprlib.repr(label)} is outside the span that its earlier answers left, "
                     "so it is not exact for every direction"
@@ -139,7 +139,7 @@ def _independent(counted: Counted) -> tuple[Array, list[Any], Array]:
     while len(left):
         u = left[0]
         x, label, value = counted.extreme(u)
-        if abs(value) <= _DEAD * float(np.linalg.norm(x)):
+        if abs(value) <= _ORTHOGONAL * float(np.linalg.norm(x)):
             left = left[1:]  # no arm has a component along u
             continue
         arms.append(x)

@@ -23,7 +23,7 @@ __all__ = ["Oracle", "assignment_oracle", "list_oracle", "shortest_path_oracle",
 Edge = tuple[Any, ...]
 Arc = tuple[int, int, int]  # tail, head, column
 
-_CYCLE = 1e-12
+_CYCLE_ROUNDING = 1e-12
 """Shortening a path by less than this share of the weights is rounding: a cycle of length zero must not look negative."""
 
 _LARGEST_ENTRY = 1e150
@@ -112,9 +112,9 @@ class Paths(Incidence):
         distance = [math.inf] * self.n_nodes
         distance[start] = 0.0
         last: list[Arc | None] = [None] * self.n_nodes
-        # without negative lengths no cycle is negative, and nothing has to be forgiven
-        forgiving = not self.acyclic and min(lengths, default=0.0) < 0
-        margin = _CYCLE * max(map(abs, lengths), default=0.0) if forgiving else 0.0
+        # without negative lengths no cycle is negative, and no rounding has to be tolerated
+        tolerant = not self.acyclic and min(lengths, default=0.0) < 0
+        margin = _CYCLE_ROUNDING * max(map(abs, lengths), default=0.0) if tolerant else 0.0
         for sweep in range(1 if self.acyclic else self.n_nodes + 1):
             if sweep == self.n_nodes:
                 raise MethodUnavailable(_NEGATIVE)

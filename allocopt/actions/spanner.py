@@ -209,7 +209,8 @@ def _swap_until(points: Array, first: IntArray, bound: float) -> tuple[IntArray,
         if new_volume > volume:
             kept, kept_swaps, volume = basis.copy(), swaps, new_volume
         else:
-            # rounding led astray: go back and refresh after every swap; if that does not help either, stop there
+            # the swaps only seemed to enlarge the volume, by rounding: go back, compute afresh after every swap from now on,
+            # and stop if that does not help either
             basis, swaps = kept.copy(), kept_swaps
             allowed = 0.0 if allowed > 0 else -1.0
             factors, pivots, _ = _factorised(points[basis])

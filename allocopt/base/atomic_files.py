@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all: nobody ever reads half of one, and nothing of the user's is lost."""
+"""Writing files so that they appear complete or not at all, and replace nothing unless that was asked for."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def whole_file(path: str | PathLike[str], *, overwrite: bool, what: str = "the f
 
 
 def _linked(temporary: Path, target: Path) -> bool:
-    """Give the file its name unless somebody has taken it meanwhile; False on file systems without links."""
+    """Give the file its name unless another file has taken it meanwhile; False on file systems without links."""
     try:
         os.link(temporary, target)
     except FileExistsError:

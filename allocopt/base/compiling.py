@@ -28,8 +28,8 @@ COMPILED = numba is not None
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _reached(function: Any, seen: dict[str, str]) -> None:
-    """The bytecode of a function and of all compiled ones that it calls, with the constants that they take from outside."""
+def _add_reachable_code(function: Any, seen: dict[str, str]) -> None:
+    """Add to ``seen`` the bytecode of a function and of all compiled ones that it calls, and the constants they take from outside."""
     code: CodeType = function.__code__
     key = f"{function.__module__}.{function.__name__}"
     if key in seen:
@@ -42,7 +42,7 @@ def _reached(function: Any, seen: dict[str, str]) -> None:
             seen[f"{key}:{name}"] = repr(value)
         elif hasattr(value, "py_func"):
             seen[f"{key}:{name}"] = repr(sorted(value.targetoptions.items()))
-            _reached(value.py_func, seen)
+            _add_reachable_code(value.py_func, seen)
         elif isinstance(value, ModuleType) and value.__name__ not in ("math", "numpy"):
             raise TypeError(
                 f"{key}: takes something from the module {name}; import it by its own name to have it noticed"
@@ -55,18 +55,18 @@ def kept_on_disk(function: _Function, **options: Any) -> _Function:
     numba itself only watches the file of the outermost function, so the rest goes into the name of the cached file.
     """
     seen: dict[str, str] = {}
-    _reached(function, seen)
+    _add_reachable_code(function, seen)
     digest = hashlib.sha256(repr((sorted(seen.items()), sorted(options.items()))).encode()).hexdigest()[:10]
     function.__qualname__ = f"{function.__qualname__}_{digest}"
     try:
         kept = numba.njit(cache=True, **options)(function)
     except (RuntimeError, OSError):  # "cannot cache function: no locator available", or a disk that takes no file
         return cast(_Function, numba.njit(**options)(function))
-    _forgive_the_disk(kept)
+    _ignore_disk_errors(kept)
     return cast(_Function, kept)
 
 
-def _forgive_the_disk(kept: Any) -> None:
+def _ignore_disk_errors(kept: Any) -> None:
     """A full or read-only disk must not stop what is compiled already: then the machine code is simply not kept."""
     cache = getattr(kept, "_cache", None)
     for name in ("save_overload", "load_overload"):

@@ -1,10 +1,10 @@
-"""What a user passed, as doubles, none of which is another number than the one that was passed.
+"""Numbers that a user passed as doubles, without changing any of them.
 
 NumPy drops masks, rounds whole numbers beyond 2^53 and long doubles, and passes on whatever an object raises when it is asked
 for an array. Here each of these is refused instead, with the place of the entry.
 
-Fractions and Decimals become the nearest double, as 0.1 does: whoever writes them knows that most are none. Whole numbers
-are meant exactly, in whatever type they come.
+Fractions and Decimals become the nearest double, as the literal 0.1 does. Whole numbers are meant exactly, in whatever type
+they come.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def as_doubles(name: str, raw: Raw, error: type[AllocoptError], *, given: object
         doubles = np.asarray(raw, dtype=np.float64)
     changed = first_changed(raw, doubles)
     if changed is None and raw.dtype == np.float64 and given is not None and not isinstance(given, np.ndarray):
-        raw = _looked_at_again(given, doubles)
+        raw = _entries_as_given(given, doubles)
         changed = first_changed(raw, doubles)
     if changed is not None:
         raise error(f"{name}: {_no_double(raw[changed], float(doubles[changed]), place(changed, first_row))}")
@@ -127,7 +127,7 @@ def _changed(entry: Any, double: float) -> bool:
         return False
 
 
-def _looked_at_again(given: object, doubles: Doubles) -> Raw:
+def _entries_as_given(given: object, doubles: Doubles) -> Raw:
     """The entries as they were before NumPy found a type for all of them; only where one is large enough to matter."""
     if not (np.abs(doubles) >= _WHOLE).any():
         return doubles

@@ -17,7 +17,7 @@ from typing import Any
 
 from allocopt.base.errors import AllocoptError
 
-__all__ = ["WorkerDied", "finished", "may_start_processes"]
+__all__ = ["WorkerDied", "finished_results", "may_start_processes"]
 
 
 _IMPORTED_BY = os.getpid()
@@ -32,7 +32,7 @@ def may_start_processes() -> bool:
     return os.getpid() == _IMPORTED_BY and not multiprocessing.current_process().daemon
 
 
-def finished(
+def finished_results(
     function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int
 ) -> Generator[Any, None, None]:
     """What ``function`` returns for each of the calls, in the order in which they are finished.
@@ -51,9 +51,9 @@ def finished(
         max_nbytes=None,
     )
     if hasattr(os, "fork"):
-        resource_tracker.ensure_running()  # or the first worker starts it, which makes all of them hear Ctrl-C again
-    with _deaf_to_interrupts():
-        results = parallel(joblib.delayed(_followed)(os.getpid(), function, arguments) for arguments in calls)
+        resource_tracker.ensure_running()  # or the first worker starts it, and then all of them are interrupted by Ctrl-C again
+    with _interrupts_blocked():
+        results = parallel(joblib.delayed(_call_in_worker)(os.getpid(), function, arguments) for arguments in calls)
     try:
         for result in results:  # noqa: UP028 — "yield from" would close them itself, with the warning
             yield result
@@ -65,13 +65,13 @@ def finished(
             results.close()
 
 
-def _followed(parent: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    _follow(parent)
+def _call_in_worker(parent: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    _end_with_parent(parent)
     return function(*arguments)
 
 
 @functools.cache
-def _follow(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End this process soon after its parent was killed, instead of waiting for work that never comes."""
     if os.getpid() == parent:  # joblib has no processes here and works in this one
         return
@@ -86,8 +86,8 @@ def _follow(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile never hear Ctrl-C: this one does, and ends them without their tracebacks."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes that are started meanwhile ignore Ctrl-C: this one is interrupted, and ends them without their tracebacks."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

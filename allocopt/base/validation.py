@@ -1,4 +1,4 @@
-"""Turning what a user passed into arrays, or into an error that says what was wrong with it."""
+"""Arguments of users as checked arrays and numbers, or an error that says what was wrong with them."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, i
     if raw.dtype == object and raw.ndim and raw.size:
         raw = entries(name, raw, error, shape)
     if raw.dtype.kind not in "fiub":
-        raise error(f"{name}: expected {shape}, got {_describe(value)}{_culprit(raw)}")
+        raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
     result = as_doubles(name, raw, error, given=value)
-    if not unchanging(result):  # what nobody can write to is shared: this is how large arrays stay single
+    if not unchanging(result):  # a read-only array is shared instead of copied, however large it is
         result = np.array(result, order="C")
     bad = np.isnan(result) if infinite else ~np.isfinite(result)
     if bad.any():
@@ -97,7 +97,7 @@ def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, i
     return result
 
 
-def _culprit(raw: np.ndarray[Any, Any]) -> str:
+def _first_entry(raw: np.ndarray[Any, Any]) -> str:
     """The first entry of an array that holds something else than numbers."""
     return f", which holds {_describe(raw.flat[0])}" if raw.ndim and raw.size else ""
 

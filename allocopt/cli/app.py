@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from allocopt.base.errors import InvalidInstance
 from allocopt.base.version import __version__
+from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.model.bandit import LinearBandit
 
-__all__ = ["File", "Json", "Verify", "app", "print_json"]
+__all__ = ["SECONDS_BEFORE_PROGRESS", "File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
+__all__ += ["given_bandit", "given_instance", "print_json"]
+
+SECONDS_BEFORE_PROGRESS = 2.0
+"""So long a command works before it shows its progress: what is done by then needs no progress line."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +37,23 @@ Verify = Annotated[
         help="Prove the interval from the numbers of the file (default), whatever their size, or leave it out.",
     ),
 ]
+Theta = Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")]
+NoiseVariance = Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")]
 File = Annotated[Path, typer.Argument(help="Instance: .json, .npz, .csv, .parquet or .npy.", show_default=False)]
+
+
+def given_instance(file: Path, theta: str | None) -> Instance:
+    """The instance of a file, with the θ of ``--theta`` instead of its own θ or gaps where one is given."""
+    instance = read_instance(file)
+    return instance if theta is None else dataclasses.replace(instance, theta=read_vector("--theta", theta), gaps=None)
+
+
+def given_bandit(instance: Instance, noise_variance: float | None, missing: str) -> LinearBandit:
+    """The bandit of an instance, with the variance of ``--noise-variance``, else its own, else 1; ``missing`` is said without θ."""
+    if instance.theta is None:
+        raise InvalidInstance(missing)
+    noise = noise_variance if noise_variance is not None else instance.noise_variance
+    return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
 
 
 def print_json(document: Any) -> None:

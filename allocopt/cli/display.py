@@ -17,6 +17,7 @@ from rich.table import Table
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.monitor import Callback, Progress
+from allocopt.cli.app import SECONDS_BEFORE_PROGRESS
 from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
 from allocopt.model.solution import Solution, Status
@@ -24,7 +25,6 @@ from allocopt.model.standing import confirmed, taken_for_granted, why_not
 
 __all__ = ["progress_line", "solution_tables"]
 
-_PATIENCE = 2.0  # seconds before a progress line appears
 _COLOURS = {
     Status.CERTIFIED: "green", Status.CONDITIONAL: "cyan", Status.INACCURATE: "yellow", Status.FAILED: "red",
 }  # fmt: skip
@@ -41,7 +41,7 @@ def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
         yield lambda progress: None
         return
     line = _Line(console, what, tol)
-    timer = threading.Timer(_PATIENCE, line.appear)
+    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, line.appear)
     timer.daemon = True
     timer.start()
     try:
@@ -52,7 +52,7 @@ def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
 
 
 class _Line:
-    """The progress line: it appears in a timer's thread, and hears news in the solver's."""
+    """The progress line: it appears in a timer's thread, and is updated in the solver's."""
 
     def __init__(self, console: Console, what: str, tol: float) -> None:
         self._bars = _closing_gap(console)
@@ -119,7 +119,7 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
     if enclosure is not None:
         table.add_row("proven", interval(enclosure))
         if not confirmed(solution, enclosure):
-            table.add_row("", "[red]the proof does not bear out the bounds of the solution[/red]")
+            table.add_row("", "[red]the proof does not confirm the bounds of the solution[/red]")
     for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
         table.add_row("" if n else "assuming", escape(sentence))
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")

@@ -15,19 +15,29 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.atomic_files import whole_file
-from allocopt.base.errors import InvalidFile, InvalidInstance, InvalidOption, MethodUnavailable
+from allocopt.base.errors import InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.monitor import Progress
-from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.cli.app import (
+    SECONDS_BEFORE_PROGRESS,
+    File,
+    Json,
+    NoiseVariance,
+    Theta,
+    Verify,
+    app,
+    given_bandit,
+    given_instance,
+    print_json,
+)
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
 from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
 from allocopt.insight.hardness.report_page import page
-from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.standing import confirmed, usable
 
-_PATIENCE = 2.0  # seconds before anything is shown of the progress
 _PICTURES = (".png", ".svg", ".pdf")
 _NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
@@ -35,8 +45,8 @@ _NARROWEST = 6  # letters that a column of words should keep, where there is roo
 @app.command("hardness")
 def hardness_command(
     file: File,
-    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    theta: Theta = None,
+    noise_variance: NoiseVariance = None,
     width: Annotated[
         list[float] | None, typer.Option(help="Confidence width to price; may be repeated (default 1, 2 and 4).")
     ] = None,
@@ -48,13 +58,9 @@ def hardness_command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What makes an instance hard: who pays, who confuses, what c depends on, what optimism costs."""
+    """What makes an instance hard: informative and confusing arms, what c depends on, what optimism costs."""
     _check_outputs(file, html, plot, force)
-    instance = read_instance(file)
-    if theta is not None:
-        instance = Instance(
-            instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
-        )
+    instance = given_instance(file, theta)
     bandit = _bandit(instance, noise_variance)
     rows = [read_vector("--add", text) for text in add or []]
     for row in rows:
@@ -90,11 +96,9 @@ def hardness_command(
 
 
 def _bandit(instance: Instance, noise_variance: float | None) -> LinearBandit:
-    if instance.theta is None:
-        has = "arms only" if instance.gaps is None else "gaps only, which no alternative parameter can be compared with"
-        raise InvalidInstance(f"theta: expected θ for a hardness report, but the file has {has}; give it with --theta")
-    noise = noise_variance if noise_variance is not None else instance.noise_variance
-    return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+    has = "arms only" if instance.gaps is None else "gaps only, which no alternative parameter can be compared with"
+    missing = f"theta: expected θ for a hardness report, but the file has {has}; give it with --theta"
+    return given_bandit(instance, noise_variance, missing)
 
 
 def _check_outputs(file: Path, html: Path | None, plot: Path | None, force: bool) -> None:
@@ -144,7 +148,7 @@ def _progress() -> Iterator[tuple[StepCallback, Any]]:
     def watch(progress: Progress) -> None:
         status.update(f"hardness: {progress.method}, step {progress.iteration}, gap {progress.gap:.1e}")
 
-    timer = threading.Timer(_PATIENCE, status.start)
+    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, status.start)
     timer.daemon = True
     if console.is_terminal:
         timer.start()

@@ -18,11 +18,10 @@ from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.json_data import read_json
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import FORMAT
-from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.app import Json, NoiseVariance, Theta, app, given_bandit, given_instance, print_json
 from allocopt.cli.display import progress_line
-from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model import programs
-from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution
@@ -69,8 +68,8 @@ def schedule_command(
     horizon: Annotated[int, typer.Option("--horizon", "-n", help="n, all rounds in all.", show_default=False)],
     order: Annotated[Order, typer.Option(help="Order of play.")] = Order.interleaved,
     program: Annotated[Program, typer.Option(help="What an instance is solved for.")] = Program.regret,
-    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    theta: Theta = None,
+    noise_variance: NoiseVariance = None,
     played: Annotated[str | None, typer.Option(help="Pulls so far, one per arm: 3,0,5 or a file.")] = None,
     level: Annotated[
         str | None,
@@ -147,9 +146,7 @@ def _solution(
             raise InvalidOption("--program: not with a proof file, which has its own")
         solution = load_solution(file)
         return solution, solution.labels
-    instance = read_instance(file)
-    if theta is not None:
-        instance = dataclasses.replace(instance, theta=read_vector("--theta", theta), gaps=None)
+    instance = given_instance(file, theta)
     built = _build(instance, program, noise_variance)
     with progress_line("solving") as callback:
         return solve(built, callback=callback), instance.labels
@@ -167,7 +164,7 @@ def _build(instance: Instance, program: Program, noise_variance: float | None) -
         return programs.g_optimal(instance.arms)
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     if instance.theta is not None:
-        bandit = LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+        bandit = given_bandit(instance, noise_variance, "theta: expected θ, got none")
         return programs.best_arm(bandit) if program is Program.best_arm else programs.regret(bandit)
     if instance.gaps is None:
         raise InvalidInstance("the file has arms only: give θ with --theta (or gaps in a .json or .npz file)")

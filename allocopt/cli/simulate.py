@@ -19,11 +19,20 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidOption
 from allocopt.base.json_data import json_number, read_json
-from allocopt.cli.app import File, Json, app, print_json
+from allocopt.cli.app import (
+    SECONDS_BEFORE_PROGRESS,
+    File,
+    Json,
+    NoiseVariance,
+    Theta,
+    app,
+    given_bandit,
+    given_instance,
+    print_json,
+)
 from allocopt.insight import plots
-from allocopt.insight.instances.files import read_instance, read_vector
 from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
@@ -34,11 +43,10 @@ from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES
 from allocopt.solving.solve import solve
 
-_PATIENCE = 2.0  # seconds before the progress bar appears
-_LEVELS = (0.1, 0.5, 0.9)
+_QUANTILES = (0.1, 0.5, 0.9)
 _PICTURE = "regret.png"
-_LONG = 1e6  # figures from here on are written as 1e+06
-_FLATTENED = 10.0  # ratio of final regrets from which a linear scale shows one curve only
+_SCIENTIFIC_FROM = 1e6  # figures from here on are written as 1e+06
+_RATIO_FOR_LOG_SCALE = 10.0  # ratio of final regrets from which a linear scale shows one curve only
 
 
 @app.command("simulate")
@@ -56,8 +64,8 @@ def simulate_command(
     ] = None,
     runs: Annotated[int, typer.Option("--runs", "-r", help="Independent runs of each policy.")] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same runs, however many workers.")] = 0,
-    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    theta: Theta = None,
+    noise_variance: NoiseVariance = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes (default: one per core for long simulations).", show_default=False)
     ] = None,
@@ -85,7 +93,8 @@ def simulate_command(
     from allocopt.play.simulation.simulate import simulate
     from allocopt.policies.parsing import parse
 
-    bandit = _bandit(file, theta, noise_variance)
+    missing = "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
+    bandit = given_bandit(given_instance(file, theta), noise_variance, missing)
     asked = [parse(text) for text in (policy or NAMES)]
     names = [p.name for p in asked]
     for name in names:
@@ -102,7 +111,7 @@ def simulate_command(
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
     results = []
     for one in asked:
-        checkpoint = None if out is None else out / _slug(one.name)
+        checkpoint = None if out is None else out / _folder_name(one.name)
         try:
             with _bar(one.name, runs) as callback:
                 result = simulate(
@@ -132,17 +141,6 @@ def simulate_command(
         print_json(_document(results, solution, pictures))
     else:
         _show(results, solution, pictures, out)
-
-
-def _bandit(file: Path, theta: str | None, noise_variance: float | None) -> LinearBandit:
-    instance = read_instance(file)
-    parameter = instance.theta if theta is None else read_vector("--theta", theta)
-    if parameter is None:
-        raise InvalidInstance(
-            "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
-        )
-    noise = noise_variance if noise_variance is not None else instance.noise_variance
-    return LinearBandit(instance.arms, parameter, 1.0 if noise is None else noise, labels=instance.labels)
 
 
 def _check_targets(out: Path | None, plot: Path | None) -> None:
@@ -197,14 +195,14 @@ def _solution(bandit: LinearBandit) -> Solution | None:
     return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
 
 
-def _slug(name: str) -> str:
+def _folder_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
 
 
 def _logarithmic(results: list[SimulationResult]) -> bool:
     """Whether one policy's regret would flatten all others on a linear scale."""
     finals = [float(r.mean[-1]) for r in results]
-    return min(finals) > 0 and max(finals) > _FLATTENED * min(finals)
+    return min(finals) > 0 and max(finals) > _RATIO_FOR_LOG_SCALE * min(finals)
 
 
 @contextlib.contextmanager
@@ -220,14 +218,14 @@ def _bar(name: str, runs: int) -> Iterator[SimulationCallback]:
         return
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(escape(name), total=runs)
-    patience = threading.Timer(_PATIENCE, bar.start)  # not at the first report: a chunk may take minutes
-    patience.daemon = True
-    patience.start()
+    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, bar.start)  # not at the first report: a chunk may take minutes
+    timer.daemon = True
+    timer.start()
     try:
         yield lambda done, of, seconds: bar.update(task, completed=done)
     finally:
-        patience.cancel()
-        patience.join()  # or it might start the bar after it was stopped
+        timer.cancel()
+        timer.join()  # or it might start the bar after it was stopped
         bar.stop()
 
 
@@ -238,7 +236,7 @@ def _recoveries(result: SimulationResult) -> int | None:
 
 def _figure(x: float, digits: int = 1) -> str:
     """So many decimals; three significant digits where these would show nothing but zeros, or a long row of digits."""
-    return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _LONG else f"{x:.3g}"
+    return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _SCIENTIFIC_FROM else f"{x:.3g}"
 
 
 def _show(results: list[SimulationResult], solution: Solution | None, pictures: list[Path], out: Path | None) -> None:
@@ -248,13 +246,13 @@ def _show(results: list[SimulationResult], solution: Solution | None, pictures: 
     console = Console(highlight=False)
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
     table.add_column("policy", overflow="fold")  # figures are never cut off, long names are
-    for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _LEVELS), "mean/log n"):
+    for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _QUANTILES), "mean/log n"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in results:
         error = float(r.standard_error[-1])
         table.add_row(
             escape(r.policy), _figure(r.mean[-1]), _figure(error) if math.isfinite(error) else "-",
-            *(_figure(x) for x in r.quantiles(_LEVELS)[:, -1]), _figure(r.mean[-1] / log_n, 2),
+            *(_figure(x) for x in r.quantiles(_QUANTILES)[:, -1]), _figure(r.mean[-1] / log_n, 2),
         )  # fmt: skip
     table.add_section()
     table.add_row("c·log n", _figure(constant * log_n), "", "", "", "", _figure(constant, 2))
@@ -303,7 +301,9 @@ def _policy_document(result: SimulationResult) -> dict[str, Any]:
         "final_regret": {
             "mean": float(result.mean[-1]),
             "standard_error": float(error[-1]) if math.isfinite(error[-1]) else None,
-            "quantiles": {str(q): float(x) for q, x in zip(_LEVELS, result.quantiles(_LEVELS)[:, -1], strict=True)},
+            "quantiles": {
+                str(q): float(x) for q, x in zip(_QUANTILES, result.quantiles(_QUANTILES)[:, -1], strict=True)
+            },
         },
         "mean_regret": result.mean.tolist(),
         "standard_error": error.tolist() if np.isfinite(error).all() else None,

@@ -11,12 +11,11 @@ from rich.console import Console
 
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array
-from allocopt.cli.app import File, Json, Verify, app, print_json
+from allocopt.cli.app import File, Json, NoiseVariance, Theta, Verify, app, given_bandit, given_instance, print_json
 from allocopt.cli.display import progress_line, solution_tables
 from allocopt.insight.documents import solution_document
-from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.insight.instances.files import Instance
 from allocopt.model import programs
-from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level
 from allocopt.model.solution import Status
@@ -38,8 +37,8 @@ class Program(enum.StrEnum):
 def solve_command(
     file: File,
     program: Annotated[Program, typer.Option(help="What to compute.")] = Program.regret,
-    theta: Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")] = None,
+    theta: Theta = None,
+    noise_variance: NoiseVariance = None,
     horizon: Annotated[int | None, typer.Option("--horizon", "-n", help="n, for --program horizon.")] = None,
     width: Annotated[float, typer.Option(help="Confidence width a, for --program optimism.")] = 1.0,
     method: Annotated[
@@ -53,11 +52,7 @@ def solve_command(
     as_json: Json = False,
 ) -> None:
     """Solve an instance, certify the answer and prove it."""
-    instance = read_instance(file)
-    if theta is not None:
-        instance = Instance(
-            instance.arms, read_vector("--theta", theta), None, instance.noise_variance, instance.labels
-        )
+    instance = given_instance(file, theta)
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
@@ -103,7 +98,7 @@ def _build(
         raise InvalidOption("--horizon: expected a number of rounds for --program horizon, got none")
     if instance.theta is None:
         return _build_from_gaps(instance.arms, instance.gaps, program, noise, n)
-    bandit = LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+    bandit = given_bandit(instance, noise_variance, "theta: expected θ, got none")
     if program is Program.horizon:
         assert n is not None
         return programs.horizon(bandit.arms, bandit.gaps, n)

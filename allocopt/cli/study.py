@@ -14,11 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.json_data import json_data
-from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, Json, app, print_json
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.study import StudyCallback, StudyProgress, StudyResult, study
 
-_PATIENCE = 2.0  # seconds before the progress bar appears
 _MOST_REASONS = 5
 
 
@@ -75,7 +74,7 @@ def _bar(spec: StudySpec) -> Iterator[StudyCallback]:
 
         def show(progress: StudyProgress) -> None:
             nonlocal bar, task
-            if not console.is_terminal or progress.seconds < _PATIENCE:
+            if not console.is_terminal or progress.seconds < SECONDS_BEFORE_PROGRESS:
                 return
             if bar is None:
                 bar = stack.enter_context(Progress(*columns, console=console, transient=True))

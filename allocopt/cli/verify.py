@@ -17,8 +17,8 @@ from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
 from allocopt.insight.documents import enclosure_document, interval
 
-_BITS = 256  # of the balls that decide where doubles do not
-_SMALL = 3e6  # k d² up to which they take a minute at most
+_BALL_BITS = 256  # of the balls that decide where doubles do not
+_MOST_WORK_IN_BALLS = 3e6  # k d² up to which they take a minute at most
 
 
 @app.command()
@@ -56,9 +56,9 @@ def verify(
     else:
         enclosure = solution.verify(precision)
         proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
-        small = solution.program.n_arms * solution.program.dim**2 <= _SMALL
+        small = solution.program.n_arms * solution.program.dim**2 <= _MOST_WORK_IN_BALLS
         if not proven and precision is None and small:  # the margins of doubles may be all that is missing
-            enclosure = solution.verify(_BITS)
+            enclosure = solution.verify(_BALL_BITS)
             proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
         problems = []
     stored = json.loads(proof.read_text(encoding="utf-8-sig"))["assumptions"]

@@ -1,4 +1,4 @@
-r"""Confidence levels of the paper's Theorem `thm:conc`, and of the lemmas behind it.
+r"""Confidence levels of the paper's Theorem 8 (`thm:conc`), and of the lemmas behind it.
 
     P(∃ t >= t0, x : |μ̂_x(t) − μ_x| >= ||x||_{G_t^-1} √f_{n,δ}) <= δ          for Gaussian noise of variance 1
 
@@ -7,8 +7,8 @@ a float for numbers, an array otherwise. The paper's universal constant is an ar
 not a theorem: in simulation 1 is enough for d >= 3, while for d = 1 (and, barely, d = 2 with arms in all directions)
 the failure probability is above δ and 2 is enough (docs/schedule.md has the figures).
 
-Two slips of the paper matter to whoever uses the proofs. In the peeling lemma k* is the largest k with
-ψ_k >= √(2 log(N/δ)/V), not the smallest. And Lemma `lem:conc-simple` chooses ε = 1/(n² log³ n), for which N is about
+Two slips of the paper matter to whoever uses the proofs. In the peeling lemma (Lemma 14) k* is the largest k with
+ψ_k >= √(2 log(N/δ)/V), not the smallest. And Lemma 15 (`lem:conc-simple`) chooses ε = 1/(n² log³ n), for which N is about
 3 log² n: what the peeling lemma proves is `peeling_level`, with log N ≈ 2 log log n, where h_{n,δ} has log log n.
 """
 
@@ -84,7 +84,7 @@ def f_n_delta(n: Many, delta: float | Many, dim: int, constant: float = 1.0) -> 
 @overload
 def f_n_delta(n: float, delta: Many, dim: int, constant: float = 1.0) -> Array: ...
 def f_n_delta(n: float | Many, delta: float | Many, dim: int, constant: float = 1.0) -> float | Array:
-    r"""f_{n,δ} = 2(1 + 1/log n) log(1/δ) + c d log(d log n) of Theorem `thm:conc`.
+    r"""f_{n,δ} = 2(1 + 1/log n) log(1/δ) + c d log(d log n) of Theorem 8 (`thm:conc`).
 
     The theorem is stated for δ in [1/n, 1); any δ in (0, 1) is accepted here.
 
@@ -106,7 +106,7 @@ def h_n_delta(n: Many, delta: float | Many, constant: float = 1.0) -> Array: ...
 @overload
 def h_n_delta(n: float, delta: Many, constant: float = 1.0) -> Array: ...
 def h_n_delta(n: float | Many, delta: float | Many, constant: float = 1.0) -> float | Array:
-    r"""h_{n,δ} = 2(1 + 1/log n) log(c log(n)/δ) of Lemma `lem:conc-simple`, c >= 1: the level of one direction.
+    r"""h_{n,δ} = 2(1 + 1/log n) log(c log(n)/δ) of Lemma 15 (`lem:conc-simple`), c >= 1: the level of one direction.
 
     As printed; see the module's text for what its proof yields (`peeling_level`).
 
@@ -149,7 +149,7 @@ def peeling_steps(n: float | Many, floor: float | None = None, variance: float =
     n : int or array_like
         Rounds.
     floor : float, optional
-        ε, the variance below which all are treated alike; 1/(n² log³ n) by default, as in Lemma `lem:conc-simple`.
+        ε, the variance below which all are treated alike; 1/(n² log³ n) by default, as in Lemma 15 (`lem:conc-simple`).
     variance : float
         σ², a bound on the variance of each increment.
 

@@ -1,6 +1,6 @@
 """The named programs, as users write them: ``allocopt.programs.regret(bandit)``.
 
-Regret is Corollary `cor:regretlb`, horizon is Definition `def:opt`, optimism is section `sec:optimism` of the paper.
+Regret is Corollary 2 (`cor:regretlb`), horizon is Definition 9 (`def:opt`), optimism is Section 8 (`sec:optimism`) of the paper.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _streamed_with_gaps(
 
 
 def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
-    r"""T_n(Δ) of Definition `def:opt`: ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
+    r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
 
     ``constant`` is the universal constant in f_n, which the paper leaves open.
 

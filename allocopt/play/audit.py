@@ -1,4 +1,4 @@
-r"""Audit of a policy's pulls by Theorem `thm:lower`: what it explores too little to be consistent, and what too much.
+r"""Audit of a policy's pulls by Theorem 1 (`thm:lower`): what it explores too little to be consistent, and what too much.
 
 For a consistent policy and every suboptimal x, limsup log(n) ||x − x*||²_{Ḡ_n^-1} <= Δ_x²/(2σ²), Ḡ_n = E[G_n]. The left side
 over the right one is the *evidence ratio* of x at n: above 1, the data that the policy collects by round n do not rule out,
@@ -25,7 +25,7 @@ from allocopt.solving.solve import solve
 
 __all__ = ["Audit", "AuditRow", "audit"]
 
-_SUM = 1e-9  # relative difference that Σ pulls and n may have: means over runs are rounded
+_SUM_TOLERANCE = 1e-9  # relative difference that Σ pulls and n may have: means over runs are rounded
 
 
 class AuditRow(NamedTuple):
@@ -230,7 +230,7 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
         bad = values[~np.isfinite(values) | (values < 0)][0]
         raise InvalidInstance(f"pulls: expected finite counts >= 0, but one is {float(bad)!r}")
     sums = values.sum(axis=2)
-    wrong = np.argwhere(np.abs(sums - times) > _SUM * times)
+    wrong = np.argwhere(np.abs(sums - times) > _SUM_TOLERANCE * times)
     if len(wrong):
         run, time = wrong[0].tolist()
         where = f" (run {run})" if len(values) > 1 else ""

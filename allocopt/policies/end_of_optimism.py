@@ -1,9 +1,9 @@
 r"""EndOfOptimism: Algorithm 1 of the paper, asymptotically optimal on every instance with a unique best arm.
 
 1. *Warm-up*: every arm of a barycentric spanner ⌈√log n⌉ times.
-2. *Success*: with Δ̂, μ̂ as they are then, T̂ = T_n(Δ̂) (Definition `def:opt`) and ε_n = max_x ||x||_{G^-1} √(σ² g_n), play
+2. *Success*: with Δ̂, μ̂ as they are then, T̂ = T_n(Δ̂) (Definition 9, `def:opt`) and ε_n = max_x ||x||_{G^-1} √(σ² g_n), play
    in turn every arm with T_x(t) <= T̂_x; arms of estimated gap 0 have T̂ = ∞. This ends after the first round t with
-   ||μ̂ − μ̂(t)||_∞ > 2ε_n. The proof (Lemma `lem:F`) holds for every round, so every round is looked at, not only the
+   ||μ̂ − μ̂(t)||_∞ > 2ε_n. The proof (Lemma 11, `lem:F`) holds for every round, so every round is looked at, not only the
    last of a pass over the arms.
 3. *Recovery*: all data are discarded and finite-armed UCB plays until n.
 

@@ -108,9 +108,9 @@ def absorb(ls: Any, arm: Any, reward: Any) -> None:
         u = direction[a] * share
         for b in range(r):
             ls.inverse[a, b] -= u * direction[b]
-    surprise = (reward - ls.means[arm]) * share
+    correction = (reward - ls.means[arm]) * share
     for i in range(k):
-        ls.means[i] += along[i] * surprise
+        ls.means[i] += along[i] * correction
         ls.widths[i] -= along[i] * along[i] * share
     ls.age[0] += 1
     if ls.age[0] >= REFRESH:

@@ -1,4 +1,4 @@
-r"""LinUCB: optimism in the face of uncertainty, the design that the paper's section `sec:optimism` shows to fail.
+r"""LinUCB: optimism in the face of uncertainty, the design that the paper's Section 8 (`sec:optimism`) shows to fail.
 
 Both forms play the largest ⟨x, θ̂⟩ + √(β ||x||²_{G^-1}):
 
@@ -111,12 +111,12 @@ class LinUCB(Policy):
     def __post_init__(self) -> None:
         if self.radius not in ("log", "theoretical"):
             raise InvalidOption(f"radius: expected 'log' or 'theoretical', got {self.radius!r}")
-        foreign = ("ridge", "norm_bound", "delta") if self.radius == "log" else ("a",)
+        not_taken = ("ridge", "norm_bound", "delta") if self.radius == "log" else ("a",)
         for name in ("a", "ridge", "norm_bound", "delta"):
             value = getattr(self, name)
             if value is None:
                 continue
-            if name in foreign:
+            if name in not_taken:
                 raise InvalidOption(f"{name}: expected nothing with radius={self.radius!r}, got {value!r}")
             object.__setattr__(self, name, positive_number(name, value))
         if self.delta is not None and self.delta >= 1:

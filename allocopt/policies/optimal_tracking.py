@@ -1,6 +1,6 @@
 r"""OptimalTracking: the optimal allocation used smoothly, without phases and without discarding data.
 
-What the paper's summary asks for (section `sec:summary`). The design, its measured figures and the designs that lost are
+What the paper's summary asks for (Section 9, `sec:summary`). The design, its measured figures and the designs that lost are
 in docs/optimal-tracking.md; in short:
 
 After a spanner has been played once, let x̂ be the leader (the best estimated arm), Δ̂ the estimated gaps,
@@ -35,11 +35,11 @@ from allocopt.policies.linucb import spanner_note
 __all__ = ["OptimalTracking", "TrackingCounters"]
 
 _OUTLOOKS = ("anytime", "horizon")
-_PATIENCE = 100
+_PULLS_PER_REPEAT = 100
 """A chosen arm is played for 1/100 of its pulls so far (at least once) before the policy looks again. Reactions come at most
 one per cent late, a round is as cheap as its random number, and there are at most about 100·k·(1 + log n) decisions."""
 _ROOT_TWO = math.sqrt(2.0)
-_PEAK = 1.0 / math.sqrt(2.0 * math.pi)  # φ(0)
+_DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)  # φ(0)
 
 
 class _State(NamedTuple):
@@ -76,7 +76,7 @@ class _State(NamedTuple):
 
 
 @compiled
-def _doubts(state: Any, leader: Any) -> None:
+def _distances_from_leader(state: Any, leader: Any) -> None:
     """G^-1(x − x̂) and ||x − x̂||²_{G^-1} of all arms; inner loops run over arms."""
     ls, differences, images, squares = state.ls, state.differences, state.images, state.squares
     r, k = ls.features.shape
@@ -96,7 +96,7 @@ def _doubts(state: Any, leader: Any) -> None:
 
 
 @compiled
-def _price(state: Any, leader: Any, rounds: Any) -> Any:
+def _compute_prices(state: Any, leader: Any, rounds: Any) -> Any:
     """P = Σ_x λ_x uuᵀ with u = G^-1(x − x̂), its lower triangle; returns Σ_x L_x, the regret per round expected of x̂."""
     ls, prices, images = state.ls, state.prices, state.images
     r, k = ls.features.shape
@@ -109,7 +109,7 @@ def _price(state: Any, leader: Any, rounds: Any) -> Any:
             continue
         deviation = math.sqrt(state.noise * state.squares[i])
         z = (ls.means[leader] - ls.means[i]) / deviation
-        density = _PEAK * math.exp(-0.5 * z * z)
+        density = _DENSITY_AT_ZERO * math.exp(-0.5 * z * z)
         if density == 0.0:
             continue
         expected += deviation * max(density - 0.5 * z * math.erfc(z / _ROOT_TWO), 0.0)
@@ -122,7 +122,7 @@ def _price(state: Any, leader: Any, rounds: Any) -> Any:
 
 
 @compiled
-def _save(state: Any) -> None:
+def _compute_savings(state: Any) -> None:
     """b(y) of all arms: what one pull is expected to save in the rounds to come."""
     ls, savings = state.ls, state.savings
     r, k = ls.features.shape
@@ -150,9 +150,9 @@ def _decide(state: Any, t: Any) -> Any:
         if ls.means[i] > ls.means[leader]:
             leader = i
     rounds = state.horizon - t + 1 if state.horizon > 0 else t
-    _doubts(state, leader)
-    expected = _price(state, leader, rounds)
-    _save(state)
+    _distances_from_leader(state, leader)
+    expected = _compute_prices(state, leader, rounds)
+    _compute_savings(state)
     best = leader
     top = savings[leader] / expected if expected > 0.0 else 0.0
     for i in range(k):
@@ -165,7 +165,7 @@ def _decide(state: Any, t: Any) -> Any:
             state.leader_changes[0] += 1
         state.leader[0] = leader
     state.arm[0] = best
-    state.until[0] = t + max(1, ls.pulls[best] // _PATIENCE)
+    state.until[0] = t + max(1, ls.pulls[best] // _PULLS_PER_REPEAT)
     return best
 
 

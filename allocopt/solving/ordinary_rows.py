@@ -12,7 +12,7 @@ import numpy as np
 
 from allocopt.base.errors import AllocoptError
 from allocopt.base.machine import single_threaded
-from allocopt.base.processes import WorkerDied, finished, may_start_processes
+from allocopt.base.processes import WorkerDied, finished_results, may_start_processes
 from allocopt.base.validation import Array
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.arms.survey import SurveyReport
@@ -76,7 +76,7 @@ class Rows:
         indices = list(left)
         chunks = [indices[i : i + _CHUNK] for i in range(0, len(indices), _CHUNK)]
         calls = ((self._part(chunk), chunk, [left[i] for i in chunk]) for chunk in chunks)
-        found = finished(_solved, calls, min(workers, len(chunks)))
+        found = finished_results(_solved, calls, min(workers, len(chunks)))
         try:
             for rows in found:
                 for row in rows:

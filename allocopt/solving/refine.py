@@ -1,6 +1,6 @@
 """What the rooms above ask of the methods without importing any of them: sharp pairs (α, λ), re-solves, and the names.
 
-Nothing here is trusted: whoever asks has the answer judged by `allocopt.certify.canonical.evaluate`.
+Nothing here is trusted: whoever asks has the answer judged by `allocopt.certify.certificate.evaluate`.
 """
 
 from __future__ import annotations

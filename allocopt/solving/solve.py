@@ -262,7 +262,7 @@ def regret_constant(
 
 
 def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
-    """T_n(Δ) of Definition `def:opt`: how often to play each arm within n rounds (inf on zero-gap arms).
+    """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Every error is public, and caught as an error of allocopt."""
+"""The errors that users catch: all of them public, and what is wrong with a value is a ValueError too."""
 
 import pytest
 

@@ -7,28 +7,28 @@ import time
 
 import pytest
 
-from allocopt.base.processes import WorkerDied, finished
+from allocopt.base.processes import WorkerDied, finished_results
 
 PARENT = """
 import os, sys, time
-from allocopt.base.processes import finished
+from allocopt.base.processes import finished_results
 
 def tell(folder, seconds):
     open(os.path.join(folder, str(os.getpid())), "w").close()
     time.sleep(seconds)
 
 if __name__ == "__main__":
-    list(finished(tell, [(sys.argv[1], 60)] * 4, 2))
+    list(finished_results(tell, [(sys.argv[1], 60)] * 4, 2))
 """
 
 
 def test_every_call_is_answered_once():
-    assert sorted(finished(divmod, [(n, 3) for n in range(20)], 2)) == sorted(divmod(n, 3) for n in range(20))
+    assert sorted(finished_results(divmod, [(n, 3) for n in range(20)], 2)) == sorted(divmod(n, 3) for n in range(20))
 
 
 def test_a_worker_that_dies_is_said_so():
     with pytest.raises(WorkerDied, match="one of the 2 processes died"):
-        list(finished(os._exit, [(1,)] * 4, 2))
+        list(finished_results(os._exit, [(1,)] * 4, 2))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

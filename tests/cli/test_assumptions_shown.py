@@ -133,8 +133,8 @@ def test_the_proof_is_made_unless_refused(file, command, refusal):
 
 def test_large_sets_are_proven_too(tmp_path, monkeypatch):
     """What counts as large is made small here: 2500 arms are solved block by block."""
-    monkeypatch.setattr("allocopt.model.arms.LARGE", 100)
-    monkeypatch.setattr("allocopt.model.arms._MANY", 100)
+    monkeypatch.setattr("allocopt.model.arms.opening.LARGE", 100)
+    monkeypatch.setattr("allocopt.model.arms.opening.MANY", 100)
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((2500, 2))
     np.savez(tmp_path / "many.npz", arms=arms, theta=[1.0, 0.5])
@@ -151,7 +151,7 @@ def test_a_proof_that_does_not_bear_out_the_bounds_is_said_and_exits_with_1(file
     real = ao.Solution.verify
     monkeypatch.setattr(ao.Solution, "verify", wrong)
     shown = invoke(command, file)
-    assert shown.exit_code == 1 and "does not bear out" in shown.output
+    assert shown.exit_code == 1 and "does not confirm" in shown.output
     assert json.loads(invoke(command, file, "--json").output)["confirmed"] is False
 
 

@@ -464,7 +464,7 @@ def test_running_out_of_memory_is_one_error_line(files, main, monkeypatch):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_progress_line_appears_on_terminals_even_before_there_is_news(terminal, monkeypatch, capsys):
-    monkeypatch.setattr(display, "_PATIENCE", 0.02)
+    monkeypatch.setattr(display, "SECONDS_BEFORE_PROGRESS", 0.02)
     monkeypatch.setattr(display, "Console", lambda stderr: Console(stderr=stderr, force_terminal=terminal, width=200))
     with display.progress_line("looking", 1e-6) as callback:
         time.sleep(0.3)

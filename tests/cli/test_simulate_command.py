@@ -124,7 +124,7 @@ def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
 
 def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(command, "_PATIENCE", 0.05)
+    monkeypatch.setattr(command, "SECONDS_BEFORE_PROGRESS", 0.05)
     for terminal in (True, False):
         console = Console(file=screen, force_terminal=terminal, width=100)
         monkeypatch.setattr(command, "Console", lambda console=console, **_: console)

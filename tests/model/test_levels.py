@@ -1,4 +1,4 @@
-"""The levels of Theorem thm:conc: their formulas, their refusals, and the failure probability on adaptive data."""
+"""The levels of Theorem 8 (`thm:conc`): their formulas, their refusals, and the failure probability on adaptive data."""
 
 import math
 

@@ -111,7 +111,7 @@ def test_recovery_is_as_rare_as_the_paper_says():
 
 
 def test_it_pays_the_optimal_constant_once_the_warm_up_is_right():
-    """Recovery aside, success costs Σ T̂_x Δ_x; with little noise that is f_n/2 · c (math.md, section 1)."""
+    """Recovery aside, success costs Σ T̂_x Δ_x; with little noise that is f_n/2 · c (docs/math.md section 1)."""
     bandit = ao.LinearBandit(instances.random_unit(5, 20).arms, instances.random_unit(5, 20).theta, 1e-6)
     n = 10**5
     r = simulate(EndOfOptimism(), bandit, n, 10, rng=0)

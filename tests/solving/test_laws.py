@@ -1,4 +1,4 @@
-"""Closed forms and laws of math.md section 6, each over instances that are hard to be right on."""
+"""Closed forms and laws of docs/math.md section 6, each over instances that are hard to be right on."""
 
 import math
 
@@ -213,7 +213,7 @@ def test_gaps_need_not_come_from_a_parameter_and_lemma_opt_holds(seed, d, n):
 
 @given(seeds, st.integers(2, 4), st.floats(-8, -1))
 def test_truncated_pulls_nearly_meet_the_constraints(seed, d, exponent):
-    """Lemma t-bound, with the factor 1.01 that it needs: truncation at m·f_n costs at most 1/m in a tight constraint."""
+    """Lemma 17 (`lem:t-bound`), with the factor 1.01 that it needs: truncation at m·f_n costs at most 1/m in a tight constraint."""
     rng = np.random.default_rng(seed)
     arms = rng.normal(size=(3 * d, d))
     gaps = rng.uniform(0.1, 1, 3 * d)

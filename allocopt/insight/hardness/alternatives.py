@@ -1,6 +1,6 @@
 r"""Most confusing alternatives: the parameters that are hardest to tell from θ and have another best arm.
 
-They are those of the lower bound's proof (Theorem `thm:lower` of the paper).
+They are those of the lower bound's proof (Theorem 1, `thm:lower`).
 """
 
 from __future__ import annotations

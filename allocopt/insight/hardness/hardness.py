@@ -1,4 +1,4 @@
-r"""What makes an instance hard: who pays, who confuses, what it depends on, and what optimism would cost.
+r"""What makes an instance hard: informative and confusing arms, what c depends on, and what optimism would cost.
 
 `hardness(bandit)` solves the regret program once; every other part of the report is computed when it is first asked for.
 """
@@ -88,7 +88,7 @@ class Hardness:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What that takes for granted, and with it every other part of the report; empty where the status is CERTIFIED."""
+        """What the status, and with it every other part of the report, assumes; empty where it is CERTIFIED."""
         return self.solution.assumptions
 
     @property
@@ -154,7 +154,7 @@ class Hardness:
 
     @cached_property
     def informative(self) -> tuple[Informative, ...]:
-        """The arms of the support, the dearest first."""
+        """The arms of the support, the largest share of the regret first."""
         return informative(self.at)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The hardness report on paper: sections of text and tables, and a JSON document.
+"""The hardness report in words: sections of text and tables, and a JSON document.
 
 The command line and the HTML page (`allocopt.insight.hardness.report_page`) show the same sections.
 """
@@ -27,7 +27,7 @@ __all__ = ["WIDTHS", "Section", "document", "printable", "sections"]
 WIDTHS = (1.0, 2.0, 4.0)
 """Confidence widths that the report prices by default; 2 is that of sets of probability 1 − 1/n."""
 
-_ENTRIES = 8  # of a vector that are shown in a table; the JSON document has all
+_MOST_ENTRIES = 8  # of a vector that are shown in a table; the JSON document has all
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def _signed(x: float) -> str:
 def _vector(values: Array) -> str:
     # a zero that is the rounding of a cancellation should look like one
     size = float(np.abs(values).max(initial=0.0))
-    shown = [f"{0.0 if abs(x) <= 1e-15 * size else x:.5g}" for x in values[:_ENTRIES].tolist()]
-    return f"({', '.join(shown)}{', …' if len(values) > _ENTRIES else ''})"
+    shown = [f"{0.0 if abs(x) <= 1e-15 * size else x:.5g}" for x in values[:_MOST_ENTRIES].tolist()]
+    return f"({', '.join(shown)}{', …' if len(values) > _MOST_ENTRIES else ''})"
 
 
 def sections(
@@ -158,7 +158,7 @@ def _summary(h: Hardness, prove: bool) -> Section:
     if prove:
         rows.append(("proven", interval(h.proven)))
         if not confirmed(s, h.proven):
-            rows.append(("", "the proof does not bear out the bounds of the solution"))
+            rows.append(("", "the proof does not confirm the bounds of the solution"))
     else:
         rows.append(("proven", "left out"))
     granted = taken_for_granted(s, h.proven if prove else None)

@@ -115,7 +115,7 @@ def _pictures(h: Hardness) -> str:
         if h.bandit.dim in (2, 3):
             made.append(("The arms, θ and the most confusing alternatives",
                          plots.geometry(h.bandit, h.solution, h.alternatives)))  # fmt: skip
-        made.append(("The allocation: who pays, and for which constraints", plots.allocation(h.solution)))
+        made.append(("The allocation, and the constraints that it is for", plots.allocation(h.solution)))
     except AllocoptError as error:
         return f'<p class="more">No pictures: {_text(str(error))}</p>'
     return f'<div class="pictures">{"".join(_figure(caption, drawn) for caption, drawn in made)}</div>'

@@ -1,4 +1,4 @@
-"""Which arms an optimal allocation plays for what they tell, and which it plays them against."""
+"""Roles of arms at the optimum: informative ones are played for their information, confusing ones have tight constraints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Confusing", "Informative", "confusing", "informative"]
 
 @dataclass(frozen=True)
 class Informative:
-    """An arm of the support: it is played although it is known to be bad, for what it tells."""
+    """An arm of the support: it is played for its information, although it is known to be suboptimal."""
 
     arm: int
     gap: float
@@ -40,7 +40,7 @@ class Confusing:
 
 
 def informative(at: Optimum) -> tuple[Informative, ...]:
-    """The arms of the support, the dearest first.
+    """The arms of the support, the largest share of the regret first.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from allocopt.insight.hardness.optimum import Optimum
 
 __all__ = ["Sensitivity", "sensitivity"]
 
-_FLAT = 1e-9  # eigenvalue, of a matrix with unit diagonal, below which a direction changes nothing
-_MOVES = 1e-6  # relative change of the gradient along such a direction that counts
+_ZERO_EIGENVALUE = 1e-9  # eigenvalue, of a matrix with unit diagonal, below which a direction changes nothing
+_LEAST_CHANGE = 1e-6  # relative change of the gradient along such a direction that counts
 _MOST_TIED = 2000  # arms at the price 1 up to which uniqueness is examined (one eigenvalue problem of this order)
 
 
@@ -91,7 +91,7 @@ def _uniqueness(at: Optimum, bounds: Bounds, best: Array) -> tuple[bool | None, 
         change = np.linalg.norm(kernel.T @ effects, axis=1)
         size = np.abs(kernel).T @ np.linalg.norm(effects, axis=1)
         several += [what] if kernel.shape[1] else []
-        moves += [what] if (change > _MOVES * size).any() else []
+        moves += [what] if (change > _LEAST_CHANGE * size).any() else []
     if moves:
         named = f"the optimal {moves[0]} {'is' if moves[0] == 'allocation' else 'are'}"
         return False, False, (
@@ -110,5 +110,5 @@ def _kernel(gram: Array) -> Array:
     """Directions, as columns, that a positive semidefinite matrix maps to nothing, whatever the scales of its rows."""
     scale = 1.0 / np.sqrt(gram.diagonal())
     values, directions = np.linalg.eigh(gram * scale * scale[:, None])
-    kernel: Array = scale[:, None] * directions[:, values <= _FLAT]
+    kernel: Array = scale[:, None] * directions[:, values <= _ZERO_EIGENVALUE]
     return kernel

@@ -16,7 +16,7 @@ from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 
-_NEAREST: Final = 4 * TIE
+_LEAST_GAP: Final = 4 * TIE
 """Gaps below this, beside means of size 1, would be taken for ties: the instance would not be the one asked for."""
 _MOST_DIMENSIONS: Final = 20
 """Of the hypercube: 2²⁰ arms fill 170 MB."""
@@ -28,7 +28,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def counter_example(epsilon: float, a: float = 2.0, dim: int = 2, *, informative: bool = True) -> LinearBandit:
-    """The paper's second example and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
+    """The paper's Example 4 and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
 
     c = 2(d−1)·max(1, a²)/max(1, a²ε), which is 2a²(d−1) for a >= 1 and ε <= 1/a². Without the ``informative`` arms
     e_2..e_d, c = 2(d−1)/ε.
@@ -53,8 +53,8 @@ def _counter_example_parameters(epsilon: float, a: float, dim: int, informative:
     e = positive_number("epsilon", epsilon, InvalidInstance)
     scale = positive_number("a", a, InvalidInstance)
     d = whole_number("dim", dim, InvalidInstance, least=2)
-    if not _NEAREST <= e <= 1:
-        raise InvalidInstance(f"epsilon: expected a number in (0, 1], at least {_NEAREST:g} to be no tie, got {e!r}")
+    if not _LEAST_GAP <= e <= 1:
+        raise InvalidInstance(f"epsilon: expected a number in (0, 1], at least {_LEAST_GAP:g} to be no tie, got {e!r}")
     if not isinstance(informative, bool):
         raise InvalidInstance(f"informative: expected True or False, got {informative!r}")
     return e, scale, d
@@ -68,7 +68,7 @@ def counter_example_value(epsilon: float, a: float = 2.0, dim: int = 2, *, infor
 
 
 def optimism_example(epsilon: float, a: float = 1.0) -> LinearBandit:
-    """Section `sec:optimism`: {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a.
+    """Section 8 (`sec:optimism`): {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def circle(n_arms: int) -> LinearBandit:
     [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
     """
     k = whole_number("n_arms", n_arms, InvalidInstance, least=3)
-    if 1.0 - math.cos(2 * math.pi / k) < _NEAREST:
+    if 1.0 - math.cos(2 * math.pi / k) < _LEAST_GAP:
         raise InvalidInstance(f"n_arms: expected fewer arms, got {k}: neighbours would tie in double precision")
     steps = np.arange(k)
     # both neighbours of x* get the same rounding, and cos is as accurate as it can be near 1
@@ -185,7 +185,7 @@ def soare(dim: int = 2, omega: float = 0.1) -> LinearBandit:
 def _soare_parameters(dim: int, omega: float) -> tuple[int, float]:
     d = whole_number("dim", dim, InvalidInstance, least=2)
     angle = positive_number("omega", omega, InvalidInstance)
-    if angle > math.pi or 1.0 - math.cos(angle) < _NEAREST:
+    if angle > math.pi or 1.0 - math.cos(angle) < _LEAST_GAP:
         raise InvalidInstance(f"omega: expected an angle in (0, π], at least 1e-6 to be no tie, got {angle!r}")
     return d, angle
 

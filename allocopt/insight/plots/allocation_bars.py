@@ -32,7 +32,7 @@ _MOST_BARS: Final = 200
 
 
 def allocation(solution: Solution, most: int = 20, *, width: float = COLUMN) -> Figure:
-    """The allocation α and the multipliers λ as bars, the dearest arms first.
+    """The allocation α and the multipliers λ as bars, the arms of the largest cost first.
 
     Arms that are neither played nor binding are left out, and so are those after the first ``most``; a note says how many.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["arms_2d", "arms_3d"]
 
 _LARGEST_DISC = 260.0  # square points
-_CROWDED = 0.05  # arms nearer to x* than this share of the panel get an inset
+_TOO_CLOSE = 0.05  # arms nearer to x* than this share of the panel get an inset
 _INSET = 0.42  # its side, as a share of the panel's
 
 
@@ -47,12 +47,12 @@ def arms_2d(part: SubFigure, picture: Picture) -> None:
     axes.plot(0, 0, marker="+", color=GREY, markersize=6, zorder=1)
     axes.set(xlabel="x₁", ylabel="x₂", title="arms")
     legend_under(part, axes)
-    crowd = _crowd(picture, half)
+    closer_look = _closer_look(picture, half)
     named = picture.named
-    if crowd is not None:
-        inside = np.linalg.norm(arms - crowd[0], axis=1) <= crowd[1]
+    if closer_look is not None:
+        inside = np.linalg.norm(arms - closer_look[0], axis=1) <= closer_look[1]
         named = named[~inside[named] | np.isin(named, picture.bandit.optimal_arms)]
-        _inset(axes, picture, *crowd)
+        _inset(axes, picture, *closer_look)
     names = arm_names(picture.bandit.labels, named.tolist(), 16)
     others = _few(len(arms), named)
     place_labels(axes, arms[named], names, _clearance(picture, named), arms[others], _radii(picture)[others])
@@ -109,12 +109,12 @@ def _discs(axes: Any, picture: Picture, points: Array, *, legend: bool = True) -
         scatter(s.binding, s=30, facecolors="none", edgecolors=PURPLE, linewidths=1.1, zorder=6, label="binding arm")
 
 
-def _crowd(picture: Picture, half: float) -> tuple[Array, float] | None:
+def _closer_look(picture: Picture, half: float) -> tuple[Array, float] | None:
     """Centre and radius of a closer look, where arms with a part can hardly be told from x*."""
     arms = picture.bandit.arms
     best = arms[picture.bandit.optimal_arms[0]]
     distances = np.linalg.norm(arms[picture.important] - best, axis=1)
-    near = distances[(distances > 0) & (distances < 2 * half * _CROWDED)]
+    near = distances[(distances > 0) & (distances < 2 * half * _TOO_CLOSE)]
     return (best, 1.7 * float(near.max())) if len(near) else None
 
 
@@ -125,11 +125,11 @@ def _inset(axes: Any, picture: Picture, centre: Array, radius: float) -> None:
     share = (arms - frame[0]) / (frame[1] - frame[0])
     corners = [(x, y) for y in (0.5, 0.05, 0.27) for x in (0.55, 0.04, 0.29)]
 
-    def crowding(corner: tuple[float, float]) -> int:
+    def arms_covered(corner: tuple[float, float]) -> int:
         inside = (share > np.array(corner) - 0.06) & (share < np.array(corner) + _INSET + 0.06)
         return int(inside.all(axis=1).sum())
 
-    x, y = min(corners, key=crowding)
+    x, y = min(corners, key=arms_covered)
     closer = axes.inset_axes((x, y, _INSET, _INSET), zorder=4)
     _discs(closer, picture, arms, legend=False)
     closer.set(xlim=(centre[0] - radius, centre[0] + radius), ylim=(centre[1] - radius, centre[1] + radius))

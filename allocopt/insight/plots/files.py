@@ -1,4 +1,4 @@
-"""Figures on disk: complete or not there at all, and never over something else by accident."""
+"""Saving figures: a file appears complete or not at all, and replaces another one only if that was asked for."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def parameters_2d(part: SubFigure, picture: Picture) -> None:
 
 
 def _view(points: Array, to_scale: bool) -> Array:
-    """The corners of a box around the points with some air, in the proportions of the panel."""
+    """The corners of a box around the points with some margin, in the proportions of the panel."""
     low, high = points.min(axis=0), points.max(axis=0)
     middle, half = (low + high) / 2, 0.6 * (high - low)
     if not to_scale:

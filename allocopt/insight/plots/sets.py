@@ -17,8 +17,8 @@ from allocopt.model.solution import Solution
 
 MOST_NAMED: Final = 7
 """Arms that get their name written beside them."""
-_NEEDLE: Final = 12.0
-"""An ellipse so many times as long as wide is a needle."""
+_VERY_LONG: Final = 12.0
+"""An ellipse so many times as long as wide would look like a line if both axes had one scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +150,8 @@ def _slice(bandit: LinearBandit, known: Array, quotient: Array, information: Arr
         return None
     if quotient.shape[1] == 2:
         values, vectors = np.linalg.eigh(quotient.T @ information @ quotient)
-        # a needle is drawn along its axes, each to its own scale, or nothing could be seen of it
-        to_scale = bool(bandit.rank < bandit.dim or values[-1] <= _NEEDLE**2 * values[0])
+        # a very long ellipse is drawn along its axes, each to its own scale, or it would look like a line
+        to_scale = bool(bandit.rank < bandit.dim or values[-1] <= _VERY_LONG**2 * values[0])
         basis = _upright(quotient) if to_scale else quotient @ vectors
     else:  # θ lies in the plane of its projection on the known directions and what is left
         towards = known @ (known.T @ bandit.theta)

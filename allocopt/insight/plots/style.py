@@ -1,4 +1,4 @@
-"""How the plots look: sizes for a paper's column, colour-blind safe colours, and text that mathtext cannot trip over.
+"""How the plots look: sizes for a paper's column, colour-blind safe colours, and text that mathtext cannot misread.
 
 Nothing here touches pyplot or the user's settings: figures are made with the object-oriented interface and the Agg canvas, and
 matplotlib's parameters are changed only while a figure is being drawn.
@@ -85,7 +85,7 @@ _STYLE: Final[dict[str, Any]] = {
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """matplotlib with our parameters instead of the user's, who gets his own back."""
+    """matplotlib with our parameters instead of the user's, which are restored afterwards."""
     try:
         from matplotlib import style
     except ImportError:
@@ -96,7 +96,7 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of that many inches that belongs to nobody but the caller."""
+    """A figure of that many inches that belongs to the caller alone."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -214,8 +214,8 @@ def place_labels(
             crossed = sum(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes)
             reach = np.maximum(np.abs(here - (x0 + wide / 2, y0 + high / 2)) - (wide / 2, high / 2), 0.0)
             apart = np.hypot(reach[:, 0], reach[:, 1])
-            astray = int((apart < apart[row] - 1e-6).sum())  # nearer to another point than to its own
-            penalty = 20.0 * outside + 100.0 * (crossed + astray) + 10.0 * min(hidden, 4) + 0.1 * order
+            nearer_to_another = int((apart < apart[row] - 1e-6).sum())  # points that it would seem to name
+            penalty = 20.0 * outside + 100.0 * (crossed + nearer_to_another) + 10.0 * min(hidden, 4) + 0.1 * order
             if best is None or penalty < best[0]:
                 anchor = "left" if dx > 0 else "right" if dx < 0 else "center"
                 level = "bottom" if dy > 0 else "top" if dy < 0 else "center"

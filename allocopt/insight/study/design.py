@@ -20,7 +20,7 @@ MOST_INSTANCES = 10_000_000
 Point = dict[str, Any]
 """The parameters of one instance."""
 
-_LONG = 100  # values of an axis that are all tried before a study begins; of more, only the ends
+_MOST_TRIED = 100  # values of an axis that are all tried before a study begins; of more, only the ends
 
 _GRIDS = {"linspace": "n", "logspace": "n", "arange": "step"}
 _DISTRIBUTIONS = ("uniform", "loguniform", "integer", "choice")
@@ -66,7 +66,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
-def _alike(key: str, values: Sequence[Any]) -> list[Any]:
+def _of_one_kind(key: str, values: Sequence[Any]) -> list[Any]:
     """Values of one kind, so that they fill one column; whole numbers among fractions become fractions."""
     if not values:
         raise InvalidOption(f"{key}: expected at least one value, got an empty list")
@@ -123,7 +123,7 @@ def grid_values(key: str, given: Any) -> list[Any]:
     if isinstance(given, np.ndarray):
         given = given.tolist()
     if isinstance(given, list | tuple):
-        values = _alike(key, given)
+        values = _of_one_kind(key, given)
     elif isinstance(given, Mapping):
         kind = _one_of(key, given, tuple(_GRIDS))
         _no_others(key, given, (kind, _GRIDS[kind]))
@@ -194,7 +194,7 @@ def random_values(key: str, given: Any) -> _Distribution:
         values = given[kind].tolist() if isinstance(given[kind], np.ndarray) else given[kind]
         if not isinstance(values, list | tuple):
             raise InvalidOption(f"{key}.choice: expected a list of values, got {_shown(values)}")
-        return _Distribution(kind, tuple(_alike(f"{key}.choice", values)))
+        return _Distribution(kind, tuple(_of_one_kind(f"{key}.choice", values)))
     low, high = _ends(f"{key}.{kind}", given[kind], whole=kind == "integer", positive=kind == "loguniform")
     return _Distribution(kind, (low, high) if kind == "integer" else (float(low), float(high)))
 
@@ -263,7 +263,7 @@ class Design:
             return [self.fixed[name]]
         if name in self.grid:
             values = self.grid[name]
-            return list(values) if len(values) <= _LONG else [values[0], min(values), max(values)]
+            return list(values) if len(values) <= _MOST_TRIED else [values[0], min(values), max(values)]
         if name in self.random:
             return list(dict.fromkeys(self.random[name].of))
         return [self.seed]

@@ -7,22 +7,20 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, MethodUnavailable
+from allocopt.base.errors import MethodUnavailable
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import SUPPORT
-from allocopt.base.validation import Array, positive_number, vector
-from allocopt.insight.instances.files import Instance
+from allocopt.base.validation import Array
+from allocopt.insight.study.made_instance import MadeInstance, made_instance
 from allocopt.insight.study.source import reason_of
 from allocopt.linear.assumptions import sentences
 from allocopt.linear.floating import GAP_ERROR
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model import programs
-from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution, Status
@@ -56,13 +54,11 @@ _CERTAINTY = (Status.CERTIFIED.name, Status.CONDITIONAL.name, Status.INACCURATE.
 
 WITH_WIDTH = ("optimism", "price")
 
-_MOST_TIES = 5  # that are named
-
-_SECOND = "active-set"
+_SECOND_METHOD = "active-set"
 """The method that "auto" resorts to where its first choice does not get there: it takes other steps, so it fails elsewhere."""
 
 
-_ROUNDING = 4 * GAP_ERROR  # of sums of reciprocal gaps
+_SUM_ERROR = 4 * GAP_ERROR  # relative, of sums of reciprocal gaps
 
 
 class Answer(NamedTuple):
@@ -74,14 +70,14 @@ class Answer(NamedTuple):
     status: str = Status.FAILED.name
     reason: str | None = None
     assumptions: str | None = None
-    """What the bounds take for granted, in words; None where that is nothing."""
+    """What the bounds assume, in words; None where that is nothing."""
 
     @classmethod
     def rounded(cls, value: float, tol: float) -> Answer:
         """A value that is right but for the rounding of gaps and sums."""
-        status = Status.CERTIFIED if tol >= 2 * _ROUNDING else Status.INACCURATE
-        reason = None if status is Status.CERTIFIED else f"rounding alone accounts for {2 * _ROUNDING:.1g}"
-        return cls(value, value * (1 - _ROUNDING), value * (1 + _ROUNDING), status.name, reason)
+        status = Status.CERTIFIED if tol >= 2 * _SUM_ERROR else Status.INACCURATE
+        reason = None if status is Status.CERTIFIED else f"rounding alone accounts for {2 * _SUM_ERROR:.1g}"
+        return cls(value, value * (1 - _SUM_ERROR), value * (1 + _SUM_ERROR), status.name, reason)
 
 
 @dataclass(frozen=True)
@@ -92,55 +88,6 @@ class Asked:
     tol: float
     method: str
     width: float | str | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """An instance: gaps that come from a θ or not."""
-
-    arms: Array
-    gaps: Array
-    noise_variance: float
-    bandit: LinearBandit | None
-    width: float | None
-
-    @property
-    def suboptimal(self) -> Array:
-        positive = self.gaps[self.gaps > 0]
-        if not len(positive):
-            raise InvalidInstance(f"every one of the {len(self.gaps)} arms is optimal: there is no positive gap")
-        return positive
-
-    def of_the_tie(self, answer: Answer) -> Answer:
-        """A quantity that would be another if the arms taken as optimal were not tied; conditional where they are not quite."""
-        ties = [] if self.bandit is None else list(_exact_ties(self.bandit))
-        if not ties:
-            return answer
-        status = Status.CONDITIONAL.name if answer.status == Status.CERTIFIED.name else answer.status
-        return answer._replace(status=status, assumptions="; ".join(ties))
-
-    def with_theta(self, quantity: str) -> LinearBandit:
-        if self.bandit is None:
-            raise InvalidInstance(f"{quantity} needs theta, but the instance has gaps only")
-        return self.bandit
-
-
-def _exact_ties(bandit: LinearBandit) -> Iterator[str]:
-    """The arms that are taken as optimal although, for the doubles as they are, one of the others is better."""
-    optimal = bandit.optimal_arms.tolist()
-    if len(optimal) == 1:
-        return
-    theta = [Fraction(x) for x in bandit.theta.tolist()]
-    rows = [tuple(row) for row in bandit.arms[optimal].tolist()]
-    means = {
-        row: sum((Fraction(x) * t for x, t in zip(row, theta, strict=True)), Fraction(0)) for row in dict.fromkeys(rows)
-    }
-    best = max(means.values())
-    gaps = [(arm, best - means[row]) for arm, row in zip(optimal, rows, strict=True) if means[row] != best]
-    for arm, gap in gaps[:_MOST_TIES]:
-        yield f"arm {arm} is taken as optimal; its exact gap is {float(gap):.3g}"
-    if len(gaps) > _MOST_TIES:
-        yield f"and {len(gaps) - _MOST_TIES} more"
 
 
 def answers(
@@ -160,7 +107,8 @@ def answers(
     """
     with _one_blas_thread():
         made = [
-            _attempt(_instance, make, entry, asked.width, point) for entry, point in zip(entries, points, strict=True)
+            _attempt(made_instance, make, entry, asked.width, point)
+            for entry, point in zip(entries, points, strict=True)
         ]
         constants: list[_Constant | str] = []
         if {"c", "ratio", "price", "support-size"} & set(asked.quantities):
@@ -205,38 +153,6 @@ def _one_blas_thread() -> Iterator[None]:
                 _limit.close()
 
 
-def _instance(make: Callable[[Any], Any], entry: Any, width: float | str | None, point: Mapping[str, Any]) -> _Made:
-    given = make(entry)
-    number = None if width is None else positive_number("width", point[width] if isinstance(width, str) else width)
-    if isinstance(given, LinearBandit):
-        return _Made(given.arms, given.gaps, given.noise_variance, given, number)
-    if isinstance(given, tuple) and len(given) == 2:
-        given = {"arms": given[0], "theta": given[1]}
-    if isinstance(given, Mapping):
-        known = ("arms", "theta", "gaps", "noise_variance", "labels")
-        unknown = [key for key in given if key not in known]
-        if unknown or "arms" not in given:
-            wrong = f"unknown entry {unknown[0]!r}" if unknown else "no arms"
-            raise InvalidInstance(f"the function returned a dictionary with {wrong} (known: {', '.join(known)})")
-        given = Instance(**given)
-    if not isinstance(given, Instance):
-        raise InvalidInstance(
-            f"the function returned a {type(given).__name__}; expected a LinearBandit, (arms, theta) or a dictionary of them"
-        )
-    noise = 1.0 if given.noise_variance is None else given.noise_variance
-    if (given.theta is None) == (given.gaps is None):
-        raise InvalidInstance(f"expected theta or gaps, got {'neither' if given.theta is None else 'both'}")
-    if given.theta is not None:
-        bandit = LinearBandit(given.arms, given.theta, noise, labels=given.labels)
-        return _Made(bandit.arms, bandit.gaps, bandit.noise_variance, bandit, number)
-    arms = arm_matrix(given.arms)
-    gaps = vector("gaps", given.gaps, InvalidInstance, length=len(arms))
-    if (gaps < 0).any():
-        i = int(np.flatnonzero(gaps < 0)[0])
-        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(gaps[i])!r}")
-    return _Made(arms, gaps, positive_number("noise_variance", noise, InvalidInstance), None, number)
-
-
 class _Constant(NamedTuple):
     """c(A,θ) and the allocation that costs it."""
 
@@ -257,7 +173,7 @@ def _of_solution(solution: Solution) -> _Constant:
     return _constant(solution.lower, solution.upper, solution.status, why_not(solution), solution.allocation, assumed)
 
 
-def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Constant | str]:
+def _regret_constants(made: Sequence[MadeInstance | str], asked: Asked) -> list[_Constant | str]:
     """c of every instance: those of equal shape together by the compiled batch, large ones or by another method alone."""
     found: list[_Constant | str] = ["" for _ in made]
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -271,7 +187,7 @@ def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Consta
             found[i] = _attempt(_alone, instance, asked)
     for members in groups.values():
         together = _attempt(_batch, [made[i] for i in members], asked)
-        if isinstance(together, str):  # somebody spoils it for all: one after the other, to see who it is
+        if isinstance(together, str):  # one of them fails the whole batch: one by one, to find which
             for i in members:
                 single = _attempt(_batch, [made[i]], asked)
                 found[i] = single if isinstance(single, str) else single[0]
@@ -286,7 +202,7 @@ def _regret_constants(made: Sequence[_Made | str], asked: Asked) -> list[_Consta
     return found
 
 
-def _alone(instance: _Made, asked: Asked) -> _Constant:
+def _alone(instance: MadeInstance, asked: Asked) -> _Constant:
     if instance.bandit is not None:
         program = programs.regret(instance.bandit)
     else:
@@ -297,16 +213,16 @@ def _alone(instance: _Made, asked: Asked) -> _Constant:
 def _solution(program: AllocationProgram, asked: Asked) -> Solution:
     """By the method that was asked for. "auto" tries a second one where the first did not get there: bounds are bounds."""
     first = solve(program, asked.method, asked.tol)
-    if asked.method != "auto" or usable(first.status) or first.method == _SECOND:
+    if asked.method != "auto" or usable(first.status) or first.method == _SECOND_METHOD:
         return first
     try:
-        second = solve(program, _SECOND, asked.tol)
+        second = solve(program, _SECOND_METHOD, asked.tol)
     except MethodUnavailable:
         return first
     return second if second.gap < first.gap else first
 
 
-def _batch(group: Sequence[_Made], asked: Asked) -> list[_Constant]:
+def _batch(group: Sequence[MadeInstance], asked: Asked) -> list[_Constant]:
     """Instances of equal shape, in this thread, each from a cold start."""
     if group[0].bandit is not None:
         batch = solve_many([made.bandit for made in group], tol=asked.tol, workers=1)
@@ -321,7 +237,7 @@ def _batch(group: Sequence[_Made], asked: Asked) -> list[_Constant]:
     ]
 
 
-def _answers_of(instance: _Made, constant: _Constant | str, asked: Asked) -> list[Answer]:
+def _answers_of(instance: MadeInstance, constant: _Constant | str, asked: Asked) -> list[Answer]:
     known: dict[str, Answer] = {}
 
     def answer(quantity: str) -> Answer:
@@ -334,12 +250,14 @@ def _answers_of(instance: _Made, constant: _Constant | str, asked: Asked) -> lis
 
 
 def _compute(
-    quantity: str, made: _Made, constant: _Constant | str, asked: Asked, answer: Callable[[str], Answer]
+    quantity: str, made: MadeInstance, constant: _Constant | str, asked: Asked, answer: Callable[[str], Answer]
 ) -> Answer:
     if quantity == "c":
         return Answer(reason=constant) if isinstance(constant, str) else constant.answer
     if quantity == "ucb":
-        return made.of_the_tie(Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol))
+        return _of_the_tie(
+            made, Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol)
+        )
     if quantity == "ratio":
         return _quotient("ucb", answer("ucb"), answer("c"))
     if quantity == "price":
@@ -350,7 +268,7 @@ def _compute(
         assert made.width is not None
         return _solved(programs.optimism(made.with_theta(quantity), made.width), asked)
     if quantity == "gap-min":
-        return made.of_the_tie(Answer.rounded(float(made.suboptimal.min()), asked.tol))
+        return _of_the_tie(made, Answer.rounded(float(made.suboptimal.min()), asked.tol))
     if quantity == "gap-max":
         return Answer.rounded(float(made.suboptimal.max()), asked.tol)
     if quantity == "rank":
@@ -362,6 +280,14 @@ def _compute(
     # an interior point leaves a trace on every arm: what carries no noticeable part of the cost is not counted
     cost = np.where(np.isfinite(constant.allocation), constant.allocation, 0.0) * made.gaps
     return Answer(float((cost > SUPPORT * cost.max(initial=0.0)).sum()), status=COUNTED)
+
+
+def _of_the_tie(made: MadeInstance, answer: Answer) -> Answer:
+    """A quantity that would be another one if the arms taken as optimal were not tied; conditional where they are not quite."""
+    if made.assumed_ties is None:
+        return answer
+    status = Status.CONDITIONAL.name if answer.status == Status.CERTIFIED.name else answer.status
+    return answer._replace(status=status, assumptions=made.assumed_ties)
 
 
 def _solved(program: AllocationProgram, asked: Asked) -> Answer:

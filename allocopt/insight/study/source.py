@@ -1,4 +1,4 @@
-"""What a source of instances is to a study, and how anything that goes wrong becomes one line."""
+"""The interface of a source of instances, and errors as one line of text."""
 
 from __future__ import annotations
 

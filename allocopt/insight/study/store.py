@@ -1,4 +1,4 @@
-"""A study's folder: what was asked, the parts that are finished, and the table in the end. Nothing is ever half there.
+"""A study's folder: what was asked, the parts that are finished, and the table in the end; every file complete or absent.
 
     study.json                   what the study is; another study is refused
     parts/00000000-00000255      the rows of instances 0 to 255 (Parquet), written once they are complete
@@ -32,10 +32,10 @@ __all__ = ["StudyFolder", "needs_pyarrow"]
 
 _FORMAT = "allocopt-study"
 _VERSION = 2  # 2: the column assumptions
-_OURS = ".allocopt-"  # our temporary files and the lock begin so
+_OWN_PREFIX = ".allocopt-"  # our temporary files and the lock begin so
 _PART = re.compile(r"(\d{8})-(\d{8})\.parquet")
 _ROW_GROUP = 1 << 17  # rows; fixed, so that the bytes of the table do not depend on how the parts were cut
-_DIGEST = b"allocopt-study"  # the key under which a Parquet file says which study it is of
+_DIGEST_KEY = b"allocopt-study"  # the key under which a Parquet file says which study it is of
 
 
 def needs_pyarrow() -> None:
@@ -82,19 +82,19 @@ class StudyFolder:
                 if path.exists() and not path.is_dir():
                     raise InvalidFile(f"{path}: expected a folder for the study, but it is a file")
                 path.mkdir(parents=True, exist_ok=True)
-                foreign = sorted(p.name for p in path.iterdir() if not p.name.startswith(_OURS))
-                if foreign and not (path / "study.json").exists():
-                    raise InvalidFile(f"{path}: expected an empty folder or one of this study, but it holds {foreign[0]!r} and no "
+                other_files = sorted(p.name for p in path.iterdir() if not p.name.startswith(_OWN_PREFIX))
+                if other_files and not (path / "study.json").exists():
+                    raise InvalidFile(f"{path}: expected an empty folder or one of this study, but it holds {other_files[0]!r} and no "
                                       "study.json; nothing was changed")  # fmt: skip
                 stack.enter_context(_locked(path))
-                folder._claim(identity)
-                folder._clean()
-                folder._look()
+                folder._check_identity(identity)
+                folder._remove_leftovers()
+                folder._find_finished()
             except OSError as error:
                 raise InvalidFile(f"{path}: cannot keep the study there: {error.strerror or error}") from None
             yield folder
 
-    def _claim(self, identity: Mapping[str, Any]) -> None:
+    def _check_identity(self, identity: Mapping[str, Any]) -> None:
         """Write study.json, or see that the one which is there says the same."""
         document = {"format": _FORMAT, "version": _VERSION, "digest": self.digest, "study": identity}
         source = self.path / "study.json"
@@ -115,14 +115,14 @@ class StudyFolder:
             differs = _difference("", study, here)
             raise InvalidFile(f"{self.path}: holds another study: {differs}; nothing was changed (use another folder)")
 
-    def _clean(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Remove what a killed process left half written."""
         for folder in (self.path, self.path / "parts"):
             if folder.is_dir():
-                for leftover in folder.glob(f"{_OURS}*.tmp"):
+                for leftover in folder.glob(f"{_OWN_PREFIX}*.tmp"):
                     leftover.unlink(missing_ok=True)
 
-    def _look(self) -> None:
+    def _find_finished(self) -> None:
         """Which instances are finished."""
         if self.table_path.exists():
             self.read_table()  # refuses what is not this study's
@@ -160,7 +160,7 @@ class StudyFolder:
         return bool(table.num_rows == rows and table.schema.equals(self._schema()))
 
     def _check_owner(self, file: Path, table: Any) -> None:
-        owner = (table.schema.metadata or {}).get(_DIGEST, b"").decode(errors="replace")
+        owner = (table.schema.metadata or {}).get(_DIGEST_KEY, b"").decode(errors="replace")
         if owner != self.digest:
             raise InvalidFile(f"{file}: holds the table of another study; nothing was changed (use another folder)")
 
@@ -234,11 +234,11 @@ class StudyFolder:
         ]
         fields += [pa.field("value", number), pa.field("lower", number), pa.field("upper", number)]
         fields += [pa.field("status", text, nullable=False), pa.field("reason", text), pa.field("assumptions", text)]
-        return pa.schema(fields, metadata={_DIGEST: self.digest.encode()})
+        return pa.schema(fields, metadata={_DIGEST_KEY: self.digest.encode()})
 
     def write(self, target: Path, content: bytes) -> None:
         """All of it, on the disk, under its own name; or an error and nothing."""
-        temporary = target.parent / f"{_OURS}{target.name}.{os.getpid()}.tmp"
+        temporary = target.parent / f"{_OWN_PREFIX}{target.name}.{os.getpid()}.tmp"
         try:
             with temporary.open("wb") as out:
                 out.write(content)
@@ -305,7 +305,7 @@ def _difference(key: str, there: Any, here: Any) -> str:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Only one process works in a folder; the system lets go of the lock when the process ends, however it does."""
-    with (folder / f"{_OURS}lock").open("a+b") as handle:
+    with (folder / f"{_OWN_PREFIX}lock").open("a+b") as handle:
         try:
             if sys.platform == "win32":
                 msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)

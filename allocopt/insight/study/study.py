@@ -210,7 +210,7 @@ def study(
 
 @contextlib.contextmanager
 def _finished_blocks(blocks: Blocks, any_left: bool, workers: int, dask: str | None) -> Iterator[Iterator[Done]]:
-    """The blocks as they get finished; whoever computes them is stopped at the end, whatever ends it."""
+    """The blocks as they get finished; the workers are stopped at the end, also when an error ends it."""
     if not any_left:
         yield iter(())
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from allocopt.base.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
-from allocopt.base.processes import WorkerDied, finished
+from allocopt.base.processes import WorkerDied, finished_results
 from allocopt.base.version import __version__
 from allocopt.insight.study.design import Point
 from allocopt.insight.study.function import UserFunction
@@ -24,11 +24,11 @@ __all__ = ["Blocks", "Done", "environment", "on_dask", "on_this_machine"]
 _BLOCK_SECONDS = 1.0
 """What a block should take: so much is lost when a study is killed, and so often progress is seen."""
 _MOST_IN_BLOCK = 2048
-_ALONE_SECONDS = 2.0
+_FIRST_SECONDS = 2.0
 """So long the work is tried in this process, which also fills the caches that other processes load."""
-_POOL_SECONDS = 5.0
+_LEAST_POOL_SECONDS = 5.0
 """Processes are started for at least so much work: starting them takes seconds itself."""
-_GOES_ON = "what is finished is kept, and the next start goes on from there"
+_KEPT = "what is finished is kept, and the next start goes on from there"
 _CONNECT_SECONDS = 15
 
 
@@ -123,26 +123,26 @@ def on_this_machine(blocks: Blocks, workers: int) -> Generator[Done, None, None]
     for block in blocks:
         done = compute(block)
         yield done
-        tried = time.perf_counter() - started > _ALONE_SECONDS
-        if workers > 1 and tried and blocks.seconds_left(done) > _POOL_SECONDS:
+        tried = time.perf_counter() - started > _FIRST_SECONDS
+        if workers > 1 and tried and blocks.seconds_left(done) > _LEAST_POOL_SECONDS:
             yield from _on_processes(blocks, workers)
 
 
 def _on_processes(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
-    _must_travel(blocks)
-    results = finished(_compute_in_worker, ((block,) for block in blocks), workers)
+    _check_can_be_sent(blocks)
+    results = finished_results(_compute_in_worker, ((block,) for block in blocks), workers)
     try:
         for done in results:
             if isinstance(done, str):
-                raise SolverFailed(f"{done}; {_GOES_ON}")
+                raise SolverFailed(f"{done}; {_KEPT}")
             yield done
     except WorkerDied as died:
-        raise SolverFailed(f"{died}: killed, out of memory, or crashed by the family's own code; {_GOES_ON}") from None
+        raise SolverFailed(f"{died}: killed, out of memory, or crashed by the family's own code; {_KEPT}") from None
     finally:
         results.close()
 
 
-def _must_travel(blocks: Blocks) -> None:
+def _check_can_be_sent(blocks: Blocks) -> None:
     """Refuse a function that cannot be sent to other processes, before it is tried."""
     # here: most studies finish in this process and never need joblib
     from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
@@ -163,7 +163,7 @@ def on_dask(blocks: Blocks, address: str) -> Generator[Done, None, None]:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise MethodUnavailable("dask: a cluster needs distributed: pip install 'allocopt[dask]'") from None
-    _must_travel(blocks)
+    _check_can_be_sent(blocks)
     try:
         if not address.startswith("inproc://"):  # a cluster within this process has no host and port
             distributed.comm.get_address_host_port(distributed.comm.normalize_address(address), strict=True)
@@ -199,5 +199,5 @@ def _result(future: Any, address: str) -> Done:
     except AllocoptError:
         raise
     except Exception as error:
-        raise SolverFailed(f"dask: the cluster at {address} failed: {reason_of(error)}; {_GOES_ON}") from None
+        raise SolverFailed(f"dask: the cluster at {address} failed: {reason_of(error)}; {_KEPT}") from None
     return done

@@ -1,4 +1,4 @@
-"""ConstraintCheck: how well a number of pulls knows what the constraints ask for."""
+"""ConstraintCheck: the norms after a number of pulls, against the radii of the constraints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 class ConstraintCheck:
     """Squared norms ||x||²_{G_t^-1} after t rounds against the radii Δ_x²/f_n, one entry per constraint.
 
-    Definition `def:opt` lets the free arms (zero gap) be played without end: ``norms`` are those, in the quotient by the free
+    Definition 9 (`def:opt`) lets the free arms (zero gap) be played without end: ``norms`` are those, in the quotient by the free
     arms, and ceilings of T_n meet every radius with them *exactly*. ``finite_norms`` count the free arms as often as they
     were really played. With N plays of a unique free arm x* they are larger by at most v²/N, where v is the coefficient of
     x* when x is written as the combination of arms that attains ``norms``: the excess vanishes like 1/n, the radii like
@@ -46,7 +46,7 @@ class ConstraintCheck:
 
     @property
     def met(self) -> bool:
-        """Whether every constraint of Definition `def:opt` holds."""
+        """Whether every constraint of Definition 9 (`def:opt`) holds."""
         return bool((self.norms <= self.radii * (1.0 + _ROUNDING)).all())
 
     @property

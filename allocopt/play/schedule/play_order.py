@@ -202,7 +202,7 @@ class Tracking:
         return played
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Runs of the most played arm between the plays of the others, for which time stands still."""
+        """The plays of the other arms one by one, and between them runs of the most played arm."""
         if not len(self._arms):
             return
         major = int(self._arms[np.argmax(self.weights[self._arms])])

@@ -1,6 +1,6 @@
 r"""Schedule: a solved allocation as whole pulls in an order of play.
 
-T = (level/2) · α for a regret solution (T_n of Definition `def:opt` at level f_n), rounded up: more pulls only add
+T = (level/2) · α for a regret solution (T_n of Definition 9, `def:opt`, at level f_n), rounded up: more pulls only add
 information, so ⌈T⌉ meets every constraint that T meets. In these constraints the zero-gap (free) arms are played without
 end; within n rounds they are played finitely often, and the norms are larger by what that leaves unknown.
 `Schedule.check` gives both norms.

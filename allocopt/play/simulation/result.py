@@ -1,4 +1,4 @@
-"""SimulationResult: what many runs of a policy came to, and how it is kept in .parquet and .json files."""
+"""SimulationResult: regret and pulls of many runs of a policy, and its .parquet and .json files."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, MethodUnavailable
-from allocopt.base.processes import WorkerDied, finished
+from allocopt.base.processes import WorkerDied, finished_results
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.store import Chunk
@@ -102,7 +102,7 @@ def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any
 
 def _on_processes(experiment: Experiment, todo: list[tuple[int, int]], workers: int) -> Iterator[Chunk]:
     try:
-        yield from finished(play_chunk, ((experiment, first, last) for first, last in todo), workers)
+        yield from finished_results(play_chunk, ((experiment, first, last) for first, last in todo), workers)
     except WorkerDied as died:
         raise AllocoptError(f"{died} (killed, or out of memory); the chunks that a checkpoint holds are kept") from None
 
@@ -153,7 +153,7 @@ def _play_interpreted(
     name, environment = experiment.policy_name, experiment.environment
     count = getattr(note_pull, "py_func", note_pull)
     arms = setting.arms.copy()
-    arms.flags.writeable = False  # a user's policy may not move the arms under the others' feet
+    arms.flags.writeable = False  # a user's policy must not change the arms that the other runs use
     player = experiment.policy.start(arms, setting.horizon, setting.noise_variance, own)
     for method in ("choose", "update"):
         if not callable(getattr(player, method, None)):

@@ -77,13 +77,13 @@ class Store:
             return cls(folder, shape)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            strangers = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
+            other_files = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
         except OSError as error:
             raise InvalidFile(f"checkpoint: {folder}: {error.strerror or error}") from None
-        if strangers:
+        if other_files:
             raise InvalidOption(
                 f"checkpoint: expected a new or empty folder or one of this experiment, but {folder} holds "
-                f"{sorted(strangers)[0]!r}; nothing was changed, give another folder"
+                f"{sorted(other_files)[0]!r}; nothing was changed, give another folder"
             )
         text = json.dumps({"format": FORMAT, **experiment}, indent=2, allow_nan=False)
         _write(folder / _MANIFEST, (text + "\n").encode())

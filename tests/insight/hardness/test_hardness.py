@@ -365,8 +365,8 @@ def test_geometry_in_numbers():
 def test_large_sets_seen_block_by_block_give_the_same_report(monkeypatch):
     unit = random_unit(4, 300)
     plain = hardness(unit)
-    monkeypatch.setattr("allocopt.model.arms.LARGE", 100)
-    monkeypatch.setattr("allocopt.model.arms._MANY", 100)
+    monkeypatch.setattr("allocopt.model.arms.opening.LARGE", 100)
+    monkeypatch.setattr("allocopt.model.arms.opening.MANY", 100)
     stored = hardness(ao.LinearBandit(unit.arms, unit.theta))
     assert stored.bandit.store is not None
     assert stored.gradient == pytest.approx(plain.gradient, rel=1e-8)

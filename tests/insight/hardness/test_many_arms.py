@@ -17,7 +17,6 @@ def in_the_plane():
     return ao.hardness(ao.LinearBandit(arms, [1.0, 0.3]))
 
 
-@pytest.mark.xfail(reason="the Solution of streamed arms is being unified", strict=False)
 def test_one_dimension_has_nothing_to_explore():
     arms = np.random.default_rng(0).uniform(0.1, 1.0, size=(MANY, 1))
     h = ao.hardness(ao.LinearBandit(arms, [1.0]), tol=1e-6)
