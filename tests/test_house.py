@@ -28,7 +28,7 @@ BEING_SPLIT = {
 
 HEAVY = (
     "numba", "matplotlib", "cvxpy", "dask", "distributed", "networkx", "flint", "pyarrow", "pandas",
-    "scipy.optimize",  # a fifth of a second, for three rare questions
+    "scipy.optimize", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
     "joblib",
 )  # fmt: skip
 """Packages that are loaded when they are needed: the only ones that may be imported inside a function."""

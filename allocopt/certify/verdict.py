@@ -179,7 +179,7 @@ def certified_over_all(
     }
     return Solution(
         problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method="active-set", tol=tol,
-        binding=bounds.binding, coordinates=tuple(int(c) for c in problem.coordinates), stats=stats,
+        binding=bounds.binding, coordinates=problem.coordinates, stats=stats,
         assumptions=problem.assumptions,
     )  # fmt: skip
 

@@ -52,10 +52,10 @@ class GapRule:
 
 @dataclass(frozen=True, eq=False)
 class ArmBlocks:
-    """Where the arms are, what one look at them told, and how an arm's cost and radius follow from its row."""
+    """Where the arms are, what one look at them found, and how an arm's cost and radius follow from its row."""
 
     store: ArmStore
-    seen: SurveyReport
+    survey: SurveyReport
     gap_rule: GapRule
     given: Array | None
     """The gaps, where these are given and do not come from θ."""

@@ -73,7 +73,7 @@ class LinearBandit:
     labels: tuple[str, ...] | None = None
     store: ArmStore | None = field(init=False, default=None, repr=False)
     """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
-    seen: SurveyReport = field(init=False, repr=False)
+    survey: SurveyReport = field(init=False, repr=False)
     best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
 
@@ -114,14 +114,14 @@ class LinearBandit:
 
     def _settle_store(self, store: ArmStore, theta: Array) -> None:
         """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
-        seen = survey(store, theta, self.tie_tolerance)
-        check_survey(seen)
-        rows = store.rows(seen.contenders)
+        report = survey(store, theta, self.tie_tolerance)
+        check_survey(report)
+        rows = store.rows(report.contenders)
         gaps, best = _gaps(rows, theta, rows @ theta)
-        optimal = seen.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
+        optimal = report.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
         if self.optimal_arms is not None:
-            optimal = self._given_optimal(seen.contenders[gaps == 0], store.shape[0])
-        self._put(optimal_arms=optimal, seen=seen, best_row=frozen(rows[best].copy()))
+            optimal = self._given_optimal(report.contenders[gaps == 0], store.shape[0])
+        self._put(optimal_arms=optimal, survey=report, best_row=frozen(rows[best].copy()))
 
     def _put(self, **values: Any) -> None:
         """Fields that follow from the others, and cached properties that are known already."""

@@ -81,23 +81,23 @@ def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     _check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     rule = GapRule(bandit.theta, bandit.best_row)
     scale = 0.5 / bandit.noise_variance
-    blocks = ArmBlocks(bandit.store, bandit.seen, rule, None, bandit.optimal_arms, scale, bandit)
+    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit)
     return AllocationProgram.over(blocks, Origin("regret", bandit))
 
 
 def _streamed_with_gaps(
-    store: ArmStore, gaps: Array | None, scale: float, origin: Origin, seen: SurveyReport | None = None
+    store: ArmStore, gaps: Array | None, scale: float, origin: Origin, report: SurveyReport | None = None
 ) -> AllocationProgram:
-    """A program over a store with given gaps (1 for all where None); ``seen`` where it was surveyed before."""
-    if seen is None:
-        seen = surveyed(store)
+    """A program over a store with given gaps (1 for all where None); ``report`` where it was surveyed before."""
+    if report is None:
+        report = surveyed(store)
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
         _check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
-        seen = with_gaps(seen, gaps, store.shape[1])
-    return AllocationProgram.over(ArmBlocks(store, seen, GapRule(given=gaps is not None), gaps, free, scale), origin)
+        report = with_gaps(report, gaps, store.shape[1])
+    return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
 def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
@@ -120,14 +120,14 @@ def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> Allocat
     return horizon_at_level(x, delta, level, n, float(constant))
 
 
-def at_level(arms: Any, gaps: Any, level: float, seen: SurveyReport | None = None) -> AllocationProgram:
+def at_level(arms: Any, gaps: Any, level: float, report: SurveyReport | None = None) -> AllocationProgram:
     """``horizon`` at a given level: 2 is the regret program of gaps that need not come from a θ.
 
-    ``arms`` may be a store, and ``seen`` what `surveyed` said of it.
+    ``arms`` may be a store, and ``report`` what `surveyed` said of it.
     """
     store, x, delta = _arms_and_gaps(arms, gaps)
     if store is not None:
-        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level), seen)
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level), report)
     return horizon_at_level(x, delta, level, None)
 
 

@@ -93,15 +93,15 @@ def ordinary_solution(
     level: float,
     tol: float,
     reason: str,
-    seen: SurveyReport | None = None,
+    report: SurveyReport | None = None,
     last: Solution | None = None,
     callback: Callback | None = None,
 ) -> Solution:
     """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad.
 
-    ``seen`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
+    ``report`` is the survey of arms that are in a store, ``last`` a solution to begin from if the same arms are free there.
     """
-    program = at_level(arms, gaps, level, seen)
+    program = at_level(arms, gaps, level, report)
     start = last if last is not None and np.array_equal(last.program.free, program.free) else None
     return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
 
@@ -148,7 +148,7 @@ class Allocator:
             store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
             self._listed = listed
         self._source: Any = listed if store is None else store
-        self._seen = None if store is None else surveyed(store)
+        self._survey = None if store is None else surveyed(store)
         self.arms: Any = getattr(self._source, "listed", self._source)
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
@@ -193,7 +193,7 @@ class Allocator:
             raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
         kernel = compiled_kernel() if len(self._own) else None
         if kernel is None:
-            return self._ordinary(delta, why_not_compiled(k, self._seen is None), callback)
+            return self._ordinary(delta, why_not_compiled(k, self._survey is None), callback)
         free = (delta == 0.0).tobytes()
         rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
         if rank < 0:
@@ -227,16 +227,18 @@ class Allocator:
     def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
         gaps.flags.writeable = False  # it is a copy already
         # the last solution may lead astray, and arrays are a little more accurate than blocks
-        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [(self._source, self._seen, self._last_ordinary)]
+        ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [
+            (self._source, self._survey, self._last_ordinary)
+        ]
         if self._last_ordinary is not None:
-            ways.append((self._source, self._seen, None))
-        if self._listed is not None and self._seen is not None:
+            ways.append((self._source, self._survey, None))
+        if self._listed is not None and self._survey is not None:
             ways.append((self._listed, None, None))
         best: Solution | None = None
         failure: SolverFailed | None = None
-        for source, seen, last in ways:
+        for source, report, last in ways:
             try:
-                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, seen, last, callback)
+                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, report, last, callback)
             except SolverFailed as error:
                 failure = error
                 continue

@@ -177,13 +177,13 @@ def solve_many(
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
         not_compiled = {int(i): kernel.REASONS[int(codes[i])] for i in np.flatnonzero(codes != kernel.CERTIFIED)}
-    seen = None if listed else surveyed(own)
+    report = None if listed else surveyed(own)
     done = n - len(not_compiled)
     assumptions = {i: b.assumptions for i, b in enumerate(bandits) if b.assumptions}
     for i in assumptions:
         if status[i] is Status.CERTIFIED:
             status[i] = Status.CONDITIONAL
-    with closing(Rows(own, shared, delta, levels, tol, seen, bandits).solve(not_compiled, threads)) as rows:
+    with closing(Rows(own, shared, delta, levels, tol, report, bandits).solve(not_compiled, threads)) as rows:
         for row in rows:
             i = row.index
             lower[i], upper[i], status[i] = row.lower, row.upper, row.status

@@ -51,7 +51,7 @@ class Rows:
     gaps: Array
     levels: Array
     tol: float
-    seen: SurveyReport | None = None
+    survey: SurveyReport | None = None
     """What is known of shared arms that are in a store."""
     bandits: tuple[LinearBandit, ...] = ()
     """The rows as bandits, where they were given so."""
@@ -63,7 +63,7 @@ class Rows:
         """
         left = dict(reasons)
         start = time.perf_counter()
-        alone = workers == 1 or self.seen is not None or not may_start_processes()
+        alone = workers == 1 or self.survey is not None or not may_start_processes()
         for i, why in reasons.items():
             if not alone and len(left) > _CHUNK and time.perf_counter() - start > _ALONE:
                 break
@@ -98,11 +98,11 @@ class Rows:
         try:
             arms = self.arms if self.shared else arm_matrix(self.arms[i])
             # BLAS on one thread, as in a worker process: the last bits depend on it
-            with single_threaded() if self.seen is None else nullcontext():
+            with single_threaded() if self.survey is None else nullcontext():
                 if self.bandits:
                     s = solve(regret(self.bandits[i]), tol=self.tol)
                 else:
-                    s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.seen)
+                    s = ordinary_solution(arms, self.gaps[i], float(self.levels[i]), self.tol, why, self.survey)
         except AllocoptError as error:
             nothing = np.full(self.gaps.shape[1], np.nan)
             return Row(name, np.nan, np.nan, Status.FAILED, nothing, nothing, str(error))

@@ -45,10 +45,6 @@ def test_arrays_are_lists_of_the_same_doubles(values):
     assert json_data(np.bool_(True)) is True
 
 
-def test_other_values_are_left_to_the_caller():
-    assert json_data({1: {"p": object}}, other=lambda value: value.__name__) == {"1": {"p": "object"}}
-
-
 @given(nested.filter(lambda value: not isinstance(value, float)))
 def test_what_was_written_is_read(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("json") / "x.json"
@@ -92,3 +88,19 @@ def test_a_key_that_is_there_twice_is_refused_as_the_caller_says(tmp_path):
 def test_a_byte_order_mark_is_no_obstacle(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf[1]")
     assert read_json(tmp_path / "x.json") == [1]
+
+
+def test_infinities_are_words_and_nan_is_null():
+    assert [json_number(x) for x in (math.inf, -math.inf, math.nan)] == ["inf", "-inf", None]
+
+
+def test_arrays_and_records_within_each_other_become_plain_data():
+    given_data = {"a": (np.array([[1.0, np.inf]]), np.float64(2.5), np.int64(3)), 7: [True, "text", None]}
+    assert json_data(given_data) == {"a": [[[1.0, "inf"]], 2.5, 3], "7": [True, "text", None]}
+    json.dumps(json_data(given_data), allow_nan=False)
+
+
+def test_what_is_none_of_these_is_converted_by_the_caller():
+    assert json_data([len, 1], lambda x: x.__name__ if callable(x) else x) == ["len", 1]
+    with pytest.raises(TypeError):
+        json.dumps(json_data([len]))

@@ -40,3 +40,14 @@ def test_a_solution_is_strict_json_with_the_numbers_it_has(bandit):
     assert document["confirmed"] is True
     assert document["proven"] == json.loads(json.dumps(enclosure_document(e)))
     assert "proven" not in solution_document(s, None)
+
+
+def test_a_document_is_plain_data_and_says_what_the_solution_says():
+    solution = ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0])
+    enclosure = solution.verify()
+    document = json.loads(json.dumps(solution_document(solution, enclosure), allow_nan=False))
+    assert document["value"] == solution.value and document["status"] == "CERTIFIED"
+    assert document["allocation"] == ["inf", *solution.allocation[1:].tolist()]
+    assert document["confirmed"] and document["proven"]["upper"] == enclosure.upper
+    assert interval(enclosure) == f"[{enclosure.lower!r}, {enclosure.upper!r}]"
+    assert np.isfinite(document["stats"]["seconds"])

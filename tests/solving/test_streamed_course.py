@@ -31,7 +31,7 @@ def recorded_masks():
 
     def recording(self, *arguments, **options):
         found = price(self, *arguments, **options)
-        seen.append((self.mask, found.complete))
+        seen.append((self.alive, found.complete))
         return found
 
     with pytest.MonkeyPatch.context() as patch:

@@ -82,8 +82,10 @@ class DaskArms:
         return self._checked(chain.from_iterable(self._run(_scan_chunk, calls)))
 
     def _checked(self, found: Iterator[tuple[int, Any, int | None]]) -> Iterator[Any]:
-        for start, result, seen in found:
-            self._prints.check(start, seen)  # chunks that come out differently each time they are made are found here
+        for start, result, print_of_block in found:
+            self._prints.check(
+                start, print_of_block
+            )  # chunks that come out differently each time they are made are found here
             yield result
 
     def _run(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Iterator[Any]:

@@ -136,38 +136,38 @@ def survey(store: ArmStore, theta: Array | None, tie_tolerance: float = 0.0) -> 
     reports = list(store.scan(task))
     if theta is None:
         return merge_surveys(reports, keep)
-    seen = merge_surveys(reports, keep, tie_tolerance * float(np.linalg.norm(theta)))
-    if seen.complete:
-        return seen
-    again = ContenderTask(theta, tie_tolerance, seen.floor, seen.near)
-    return replace(seen, contenders=np.concatenate(list(store.scan(again))))
+    report = merge_surveys(reports, keep, tie_tolerance * float(np.linalg.norm(theta)))
+    if report.complete:
+        return report
+    again = ContenderTask(theta, tie_tolerance, report.floor, report.near)
+    return replace(report, contenders=np.concatenate(list(store.scan(again))))
 
 
-def with_gaps(seen: SurveyReport, gaps: Array, dim: int) -> SurveyReport:
+def with_gaps(report: SurveyReport, gaps: Array, dim: int) -> SurveyReport:
     """A survey of the arms alone, and the arms of the smallest gaps."""
     keep = KEEP * dim
     parts = range(0, len(gaps), _GAPS_AT_A_TIME)
     few = np.concatenate([start + _smallest(gaps[start : start + _GAPS_AT_A_TIME], keep) for start in parts])
     few = few[np.argsort(gaps[few], kind="stable")[:keep]]
-    return replace(seen, top=few, top_means=-gaps[few])
+    return replace(report, top=few, top_means=-gaps[few])
 
 
-def check_survey(seen: SurveyReport) -> None:
+def check_survey(report: SurveyReport) -> None:
     """Refuse arms with entries that are not finite, or out of the promised range."""
-    if seen.bad is not None:
-        row, column = seen.bad
+    if report.bad is not None:
+        row, column = report.bad
         raise InvalidInstance(f"arms: expected finite numbers, but row {row}, column {column} is not")
-    in_range("arms", np.array([seen.largest]), InvalidInstance)
-    not_vanishing("arms", seen.smallest, InvalidInstance)
+    in_range("arms", np.array([report.largest]), InvalidInstance)
+    not_vanishing("arms", report.smallest, InvalidInstance)
 
 
 def surveyed(store: ArmStore) -> SurveyReport:
     """A look at all arms of a store, which refuses those that no program can be made of."""
-    seen = survey(store, None)
-    check_survey(seen)
-    if seen.largest == 0:
+    report = survey(store, None)
+    check_survey(report)
+    if report.largest == 0:
         raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
-    return seen
+    return report
 
 
 def largest_entries(values: Array, count: int) -> IntArray:
