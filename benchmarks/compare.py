@@ -116,20 +116,6 @@ class ExampleRow:
 
 
 @dataclass
-class VerifyRow:
-    """A proof in exact arithmetic."""
-
-    dim: int
-    arms: int
-    solve_seconds: float
-    verify_seconds: float
-    lower: float
-    upper: float
-    gap: float
-    bits: int
-
-
-@dataclass
 class Floor:
     """A promise, what was measured, and whether it was kept."""
 
@@ -149,7 +135,6 @@ class Report:
     rows: list[Row]
     large: list[LargeRow]
     example: list[ExampleRow]
-    verified: list[VerifyRow]
     floors: list[Floor]
 
 
@@ -354,24 +339,6 @@ def example(epsilons: Iterable[float]) -> list[ExampleRow]:
     return rows
 
 
-def verified(instances: Iterable[tuple[int, int]]) -> list[VerifyRow]:
-    """What a proof costs."""
-    rows = []
-    for dim, arms in instances:
-        program = allocopt.programs.regret(random_unit(dim, arms, seed=0))
-        times, solution = timed(partial(allocopt.solve, program, method="active-set"), REPEATS)
-        start = time.perf_counter()
-        proof = solution.verify()
-        seconds = time.perf_counter() - start
-        rows.append(
-            VerifyRow(
-                dim, arms, statistics.median(times), seconds, proof.lower, proof.upper, proof.gap, proof.precision
-            )
-        )
-        say(f"verify() at ({dim}, {arms}): {seconds:.3g} s, proven gap {proof.gap:.1e}")
-    return rows
-
-
 # The floors
 
 
@@ -485,14 +452,6 @@ def markdown(report: Report) -> str:
             for r in report.example
         ],
     )  # fmt: skip
-    proofs = _table(
-        ["d", "k", "active-set, s", "verify(), s", "proven interval", "proven gap", "bits"],
-        [
-            [str(r.dim), str(r.arms), _seconds(r.solve_seconds), _seconds(r.verify_seconds),
-             f"[{r.lower:.12g}, {r.upper:.12g}]", f"{r.gap:.1e}", str(r.bits)]
-            for r in report.verified
-        ],
-    )  # fmt: skip
     floors = "\n".join(f"- {f.promise}: **{verdict[f.met]}**. {f.measured}." for f in report.floors)
     facts = " · ".join(f"{name} {value}" for name, value in report.machine.items())
     return f"""# Benchmark results
@@ -530,12 +489,6 @@ solve (0 where arms are looked at block by block).
 the instance by about 1e-16/ε relatively: what is left of *value − 8* at small ε is that, not an error of the methods.
 
 {paper}
-
-## Proofs
-
-`solution.verify()`: exact rationals and ball arithmetic, from the user's own numbers.
-
-{proofs}
 """
 
 
@@ -578,10 +531,9 @@ def main() -> None:
     rows = compare(QUICK_INSTANCES if quick else INSTANCES)
     priced = large(QUICK_LARGE if quick else LARGE)
     paper = example(EPSILONS)
-    proofs = verified(QUICK_INSTANCES[:1] if quick else INSTANCES[-1:])
     floors = [speed_floor(rows), pass_floor(priced)]
     command = "python benchmarks/compare.py --quick" if quick else "make bench"
-    report = Report(command, machine(), time.perf_counter() - start, rows, priced, paper, proofs, floors)
+    report = Report(command, machine(), time.perf_counter() - start, rows, priced, paper, floors)
     text = markdown(report)
     if output is not None:
         output.write_text(text, encoding="utf-8")
