@@ -66,11 +66,6 @@ class Canonical:
         base = self.base
         return np.asarray(np.linalg.qr(base, mode="r")) if len(base) > self.rank else base
 
-    @cached_property
-    def feature_lengths(self) -> Array:
-        """Euclidean lengths of the features."""
-        return np.sqrt(_squared_lengths(self.features))
-
     @property
     def scalable(self) -> bool:
         """Whether α may be multiplied by any factor: no upper bounds and nothing known beforehand."""
@@ -254,8 +249,8 @@ def _proposed_basis(
         return None
     basis = basis @ second
     total = float(multipliers[asked].sum())
-    if not 0 < total < np.inf:
-        return basis, multipliers[asked]
+    if not 0 < total < np.inf:  # λ that cannot be scaled to sum to 1 proves nothing
+        return basis, np.zeros(len(asked))
     lam = multipliers[asked] / total
     # by singular values of the rows √λ_j b_j: squares of small ones would drown in the rounding of large ones
     rows = (problem.targets[asked] @ basis) * np.sqrt(lam)[:, None]

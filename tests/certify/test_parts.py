@@ -1,0 +1,146 @@
+"""Parts of the certificate one by one, on numbers that are exact in doubles: what each of them may return, to the last unit.
+
+Where `test_margins` compares with the theorem up to what evaluating a formula in doubles costs, here nothing but the margins is left.
+"""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from exactly import U, dot, gamma, rational, root_down, solved, weighted
+
+from allocopt.certify import canonical
+from allocopt.certify.canonical import Canonical, best_scale, evaluate, frame
+
+# --- canonical
+
+
+def plain(r, **options):
+    """One row along every axis: M(1) = I, without rounding."""
+    return Canonical(np.eye(r), np.eye(r), np.zeros((0, r)), **options)
+
+
+@pytest.mark.parametrize(("alpha", "lam"), [(1e160, 1e308), (1e155, 1e308), (1.0, 1.7e308), (1.0, np.inf), (1.0, 0.0)])
+def test_multipliers_that_cannot_be_scaled_to_sum_to_one_prove_nothing(alpha, lam):
+    bounds = evaluate(plain(2), np.full(2, alpha), np.full(2, lam))
+    assert bounds.lower == 0.0
+    assert bounds.upper >= 2.0
+
+
+@pytest.mark.parametrize("r", [20, 60])
+def test_the_norm_of_what_is_left_of_a_large_matrix_has_a_margin_of_its_own(r, monkeypatch):
+    """‖Ĝ − I‖ is a sum of r² squares: γ of r² roundings, whatever the padding of sums over r entries is."""
+    problem = plain(r)
+    basis = np.full((r, r), 2.0**-12) + np.eye(r)  # not as good as what is usually proposed
+    monkeypatch.setattr(canonical, "_proposed_basis", lambda *_: (basis, np.ones(1)))
+    seen = frame(problem, np.ones(r), np.eye(r)[0])
+    images = rational(seen.basis)
+    gram = [
+        [dot(x, y) - (i == j) for j, y in enumerate(zip(*images, strict=True))]
+        for i, x in enumerate(zip(*images, strict=True))
+    ]
+    left = root_down(sum(x * x for row in gram for x in row)) * (1 + gamma(r * r))
+    spread = sum(dot(row, row) for row in images)
+    left += gamma(r + 4) * (1 + spread)
+    errors = rational(seen.errors(problem.features, np.einsum("ij,ij->i", seen.basis, seen.basis)))
+    wrong = root_down(sum(e * e for e in errors))
+    drift = left + wrong * (2 * root_down(1 + left) + wrong)
+    drift = (drift + 8 * U * (1 + drift)) * (1 + gamma(4 * r + 64)) * (1 + gamma(r))
+    assert rational(seen.drift) >= drift * (1 - 40 * U)
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 64])
+def test_a_diagonal_of_exact_sums_is_margins_only(n):
+    value = rational(float(canonical._dominating_diagonal(np.ones((n, 1)), np.ones(n))[0]))
+    exact = n * (1 + gamma(n + 4)) * (1 + gamma(68))
+    assert exact * (1 - 4 * U) <= value <= exact * (1 + 8 * U)
+
+
+def test_a_diagonal_pays_for_the_rounding_of_what_cancels():
+    """Two orthogonal columns of ±1: the sum beside the diagonal is 0, its error need not be."""
+    images = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], [1.0, -1.0]])
+    pad = 1 + gamma(72)
+    exact = 4 * (1 + gamma(8)) * pad + pad * gamma(8) * pad * 4
+    for value in rational(canonical._dominating_diagonal(images, np.ones(4))):
+        assert exact * (1 - 4 * U) <= value <= exact * (1 + 8 * U)
+
+
+def test_what_is_known_is_a_sum_with_a_margin_of_its_own():
+    """The slope loses Σ p over the rows of the base, rounded up: γ of as many roundings as there are rows."""
+    n = 2000
+    base = np.full((n, 1), 2.0**-6)
+    problem = Canonical(np.ones((1, 1)), np.ones((1, 1)), base)
+    alpha, lam = np.ones(1), np.ones(1)
+    seen = frame(problem, alpha, lam)
+    norm2, prices, errors = canonical.images(seen, base)
+    known = sum(rational(seen.most_price(prices, norm2, errors))) * (1 + gamma(n)) * (1 + gamma(68))
+    norm2, prices, errors = canonical.images(seen, problem.features)
+    most = rational(seen.most_price(prices, norm2, errors))[0]
+    slope = rational(seen.strength) ** 2 / (1 + gamma(68)) - known
+    assert slope > 0
+    lower = slope / most / (1 + gamma(68))
+    # the sum itself, of n equal numbers, errs by less than its margin
+    assert rational(evaluate(problem, alpha, lam).lower) <= lower * (1 + 40 * U) + known * gamma(64) / most
+
+
+def test_the_best_scale_pays_for_what_is_over_the_bounds():
+    """q·slope (1 − 4u) − Σ u (q p (1 + 4u) − 1)_+ (1 + γ), on numbers that are exact."""
+    q, value = best_scale(1.25, np.array([1.0, 0.5]), np.array([1.0, np.inf]))
+    assert q == 2.0
+    over = 2 * (1 + 4 * U) - 1
+    exact = Fraction(5, 2) * (1 - 4 * U) - over * (1 + gamma(9))
+    assert exact - 5 * U <= rational(value) <= exact + 3 * U
+
+
+def feasible(problem, alpha):
+    matrix = weighted(rational(problem.features), rational(alpha), problem.rank)
+    return all(dot(b, solved(matrix, b)) <= 1 for b in rational(problem.targets))
+
+
+def test_arms_that_are_not_played_are_filled_up_to_their_bounds_and_no_further():
+    """No multiple of α is feasible within the bounds: only what is not played yet can help, at most up to its bound."""
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    problem = Canonical(rows, np.eye(2), np.zeros((0, 2)), upper=np.array([4.0, 0.75, 0.5]))
+    alpha = np.array([2.0, 0.75, 0.125])
+    found = evaluate(problem, alpha, np.ones(2))
+    assert (found.alpha <= problem.upper).all()
+    assert feasible(problem, found.alpha)
+    assert rational(found.upper) >= sum(rational(found.alpha))
+    alpha = np.array([2.0, 0.75, 0.0])
+    assert canonical._grow(alpha, problem.upper, 1e6).tolist() == [4.0, 0.75, 0.0]
+    found = evaluate(problem, alpha, np.ones(2))
+    assert np.isfinite(found.upper)
+    assert (found.alpha <= problem.upper).all()
+    assert (found.alpha >= alpha).all()
+    assert feasible(problem, found.alpha)
+    for by in (0.0, 0.5, 1.0, 7.0):
+        filled = canonical._fill(alpha, np.array([4.0, 0.75, np.inf]), by)
+        assert filled.tolist() == [2.0 + 2.0 * min(by, 1.0), 0.75, 0.0]
+        assert canonical._fill(np.ones(1), np.full(1, np.inf), by).tolist() == [1.0 + by]
+        assert canonical._grow(np.ones(1), np.full(1, 2.0), by).tolist() == [min(1.0 + by, 2.0)]
+
+
+def test_what_was_not_shown_to_be_feasible_is_not_claimed():
+    hopeless = Canonical(np.eye(1), 10.0 * np.eye(1), np.zeros((0, 1)), upper=np.ones(1))
+    for worst in (0.5, 1.0, 2.0, 1.0 + 5e11, 1e30):
+        assert canonical._make_feasible(hopeless, np.ones(1), np.array([worst]), 1.0)[1] == np.inf
+    # too little was said of the constraints: what is returned is feasible all the same
+    for worst in (0.5, 1.0, 1.0 + 1e-14):
+        problem = dataclasses.replace(hopeless, upper=np.full(1, 1e4))
+        found, cost = canonical._make_feasible(problem, np.ones(1), np.array([worst]), 1.0)
+        assert feasible(problem, found)
+        assert rational(cost) >= sum(rational(found))
+        assert cost <= 101.0
+
+
+@pytest.mark.parametrize("large", [[1e200, 0.0], [1e300, -1e300], [1e300, 1e300]])
+def test_numbers_beyond_doubles_prove_nothing(large):
+    rows = np.array([[1e-20, 0.0], [1e-20, 1e-20]])
+    problem = Canonical(rows, np.array([[1e-20, 1e-20], large]), np.zeros((0, 2)), offset=1.0)
+    assert canonical.violation(problem, np.ones(2)) == np.inf
+    for some in (problem, dataclasses.replace(problem, upper=np.full(2, 1e9))):
+        found = evaluate(some, np.ones(2), np.ones(2))
+        assert found.upper == found.gap == np.inf
+        assert np.isinf(found.constraints).all()
+        assert 0.99 <= found.lower <= 1.0
