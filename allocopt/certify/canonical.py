@@ -66,6 +66,11 @@ class Canonical:
         base = self.base
         return np.asarray(np.linalg.qr(base, mode="r")) if len(base) > self.rank else base
 
+    @cached_property
+    def feature_lengths(self) -> Array:
+        """Euclidean lengths of the features."""
+        return np.sqrt(_squared_lengths(self.features))
+
     @property
     def scalable(self) -> bool:
         """Whether α may be multiplied by any factor: no upper bounds and nothing known beforehand."""

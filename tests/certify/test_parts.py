@@ -123,7 +123,7 @@ def test_arms_that_are_not_played_are_filled_up_to_their_bounds_and_no_further()
 
 def test_what_was_not_shown_to_be_feasible_is_not_claimed():
     hopeless = Canonical(np.eye(1), 10.0 * np.eye(1), np.zeros((0, 1)), upper=np.ones(1))
-    for worst in (0.5, 1.0, 2.0, 1.0 + 5e11, 1e30):
+    for worst in (0.5, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):
         assert canonical._make_feasible(hopeless, np.ones(1), np.array([worst]), 1.0)[1] == np.inf
     # too little was said of the constraints: what is returned is feasible all the same
     for worst in (0.5, 1.0, 1.0 + 1e-14):
@@ -138,9 +138,77 @@ def test_what_was_not_shown_to_be_feasible_is_not_claimed():
 def test_numbers_beyond_doubles_prove_nothing(large):
     rows = np.array([[1e-20, 0.0], [1e-20, 1e-20]])
     problem = Canonical(rows, np.array([[1e-20, 1e-20], large]), np.zeros((0, 2)), offset=1.0)
+    assert frame(problem, np.ones(2), np.array([1.0, 0.0])) is not None
     assert canonical.violation(problem, np.ones(2)) == np.inf
     for some in (problem, dataclasses.replace(problem, upper=np.full(2, 1e9))):
-        found = evaluate(some, np.ones(2), np.ones(2))
-        assert found.upper == found.gap == np.inf
-        assert np.isinf(found.constraints).all()
-        assert 0.99 <= found.lower <= 1.0
+        for lam in ([1.0, 1.0], [1.0, 0.0]):
+            found = evaluate(some, np.ones(2), np.array(lam))
+            assert found.upper == found.gap == np.inf
+            assert np.isinf(found.constraints).all()
+            assert 0.99 <= found.lower <= 1.0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_a_number_is_not_feasible(bad, monkeypatch):
+    problem = plain(2)
+    most = np.array([0.5, bad])
+    monkeypatch.setattr(canonical.Frame, "most_constraint", lambda *_: most)
+    assert canonical.violation(problem, np.ones(2)) == np.inf
+    found = evaluate(problem, np.ones(2), np.ones(2))
+    assert found.upper == np.inf
+    assert np.isinf(found.constraints).all()
+    most[1] = 0.25
+    assert canonical.violation(problem, np.ones(2)) == 0.5
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_diagonal_that_is_not_finite_proves_nothing(bad, monkeypatch):
+    monkeypatch.setattr(canonical, "_dominating_diagonal", lambda *_: np.array([1.0, bad]))
+    assert frame(plain(2), np.ones(2), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("unit", [2.0**-50, 2.0**-10])
+def test_errors_of_images_are_rounded_up(unit):
+    """(γ + ρ) |a| ‖B‖ and (γ + ρ) ‖|a| |B|‖, both padded: here they are the same."""
+    seen = canonical.Frame(np.ones((1, 1)), np.ones(1), 1.0, 0.0, 0.0, unit, 1.0)
+    exact = rational(unit) * (1 + gamma(68))
+    assert exact * (1 - 4 * U) <= rational(float(seen.errors(np.ones((1, 1)), np.ones(1))[0])) <= exact * (1 + 8 * U)
+
+
+@pytest.mark.parametrize("n", [1, 4, 64])
+def test_the_strength_of_exact_sums_is_margins_only(n):
+    problem = Canonical(np.ones((1, 1)), np.ones((n, 1)), np.zeros((0, 1)))
+    seen = frame(problem, np.ones(1), np.ones(n))
+    assert np.abs(seen.basis).tolist() == [[1.0]]
+    pad = 1 + gamma(68)
+    error = rational(float(seen.errors(np.ones((1, 1)), np.ones(1))[0]))
+    exact = (1 / pad - error) ** 2 / pad * (1 - gamma(n + 8)) / (1 + rational(seen.drift))
+    assert exact * (1 - 12 * U) <= rational(seen.strength) <= exact * (1 + 6 * U)
+
+
+def test_what_is_fixed_is_rounded_down_where_nothing_else_is_proven():
+    singular = Canonical(np.eye(2), np.eye(2), np.zeros((0, 2)), offset=1.0, bound_error=2.0**-20)
+    found = evaluate(singular, np.array([1.0, 0.0]), np.ones(2))
+    assert found.upper == np.inf
+    assert rational(found.lower) <= (1 - Fraction(1, 2**19)) / (1 + gamma(72)) * (1 + 2 * U)
+    assert found.lower >= 1 - 2.0**-18
+
+
+def test_targets_that_are_multiples_of_the_features():
+    """g_j is the feature's times the square of the ratio, and the bound on it has a margin for the two products."""
+    for ratio in (0.5, 1.0, 2.0):
+        one, ratios = np.ones((1, 1)), np.full(1, ratio)
+        found = evaluate(Canonical(one, ratio * one, np.zeros((0, 1)), ratios=ratios), np.ones(1), np.ones(1))
+        assert found.constraints == pytest.approx([ratio * ratio], rel=1e-12)
+        seen = frame(Canonical(one, ratio * one, np.zeros((0, 1))), np.ones(1), np.ones(1))
+        norm2, _, errors = canonical.images(seen, one)
+        most = rational(seen.most_constraint(norm2, errors))[0] * rational(ratio) ** 2 * (1 + gamma(68))
+        assert rational(found.alpha)[0] >= most * (1 + 32 * U) * (1 - 6 * U)
+
+
+@pytest.mark.parametrize("n", [1, 30, 1000])
+def test_the_cost_of_a_bounded_allocation_is_a_sum_that_is_rounded_up(n):
+    problem = Canonical(np.ones((n, 1)), np.ones((1, 1)), np.zeros((0, 1)), upper=np.full(n, 2.0))
+    found, cost = canonical._make_feasible(problem, np.full(n, 2.0), np.array([0.5]), 2.0 * n)
+    assert found.tolist() == [2.0] * n
+    assert 2 * n * (1 + gamma(n)) * (1 - 2 * U) <= rational(cost) <= 2 * n * (1 + gamma(n)) * (1 + 4 * U)
