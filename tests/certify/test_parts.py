@@ -12,6 +12,7 @@ from exactly import U, dot, gamma, rational, root_down, solved, weighted
 
 from allocopt.certify import canonical
 from allocopt.certify.canonical import Canonical, best_scale, evaluate, frame
+from allocopt.certify.modulo import Modulo
 
 # --- canonical
 
@@ -212,3 +213,66 @@ def test_the_cost_of_a_bounded_allocation_is_a_sum_that_is_rounded_up(n):
     found, cost = canonical._make_feasible(problem, np.full(n, 2.0), np.array([0.5]), 2.0 * n)
     assert found.tolist() == [2.0] * n
     assert 2 * n * (1 + gamma(n)) * (1 - 2 * U) <= rational(cost) <= 2 * n * (1 + gamma(n)) * (1 + 4 * U)
+
+
+# --- modulo
+
+
+def many_in_the_span(extra):
+    """Rows of exact whole combinations of two pivot rows with large determinants, ``extra`` added in the last column."""
+    rng = np.random.default_rng(0)
+    pivots = rng.integers(2**29, 2**30, size=(2, 3)).astype(float)
+    rows = rng.integers(2**20, 2**21, size=(1500, 2)).astype(float) @ pivots
+    rows[:, 2] += extra
+    return Modulo.of(pivots, [0, 1]), rows
+
+
+def test_many_zeros_are_proven_one_by_one():
+    mod, rows = many_in_the_span(0.0)
+    assert not mod(rows).any()  # and none of them is nan
+    assert not mod.shares(rows).any()
+
+
+def test_many_entries_that_are_almost_zero_are_not_zeros():
+    mod, rows = many_in_the_span(1.0)
+    with_pivots = np.concatenate([mod.pivot_rows, rows])
+    assert np.count_nonzero(mod(rows)) == len(rows)
+    for some, zeros in ((rows, 0), (with_pivots, 2)):  # also beside zeros that are known
+        shares = mod.shares(some)
+        assert np.count_nonzero(shares == 0.0) == zeros
+        assert shares[-1, 0] == pytest.approx(float(mod.exact_share(some[-1], 0)), rel=1e-6)
+
+
+def test_many_unknown_entries_are_nothing_beside_one_that_is_outside():
+    mod, rows = many_in_the_span(0.0)
+    shares = mod.shares(np.concatenate([rows, [[0.0, 0.0, 1.0]]]))
+    assert shares[-1, 0] == 1.0
+    assert not shares[:-1].any()
+
+
+def test_whole_numbers_that_are_no_doubles_prove_no_zero():
+    """1 − x/q − y/r with q r beyond 2^53: rounded, the common denominator would make a zero of what is none."""
+    q, r = 2**30 + 3, 2**30 - 35
+    common = int(float(q * r))
+    s = (common - q * r) * pow(r, -1, q) % q
+    t = (common - q * r - r * s) // q
+    row = np.array([float(q + s), float(t), 1.0])
+    assert r * (q + s) + q * t == common != q * r
+    mod = Modulo.of(np.array([[q, 0.0, 1.0], [0.0, r, 1.0]], dtype=float), [0, 1])
+    assert mod.exact_entry(row, 0) != 0
+    assert mod(row[None])[0, 0] == pytest.approx(float(Fraction(q * r - common, q * r)), rel=1e-13)
+
+
+def test_a_share_of_which_nothing_is_known_is_not_small(monkeypatch):
+    mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
+    rows = np.array([[1.0, 1.0], [1.0, 1.5]])
+    assert mod.shares(rows).tolist() == [[0.0], [0.2]]
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: np.full(b.shape, np.nan))
+    shares = mod.shares(rows)
+    assert shares[0, 0] == 0.0 and shares[1, 0] >= 1.0
+
+
+def test_noise_is_what_is_small_beside_its_terms():
+    mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
+    entries = np.array([[1.0, -1.0, 0.0, 2.0**-42, -(2.0**-42), 2.0**-41, -(2.0**-41)]])
+    assert mod.noise(entries, np.ones((1, 7))).tolist() == [[False, False, False, True, True, False, False]]
