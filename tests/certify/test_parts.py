@@ -215,6 +215,15 @@ def test_the_cost_of_a_bounded_allocation_is_a_sum_that_is_rounded_up(n):
     assert 2 * n * (1 + gamma(n)) * (1 - 2 * U) <= rational(cost) <= 2 * n * (1 + gamma(n)) * (1 + 4 * U)
 
 
+def test_what_is_settled_follows_from_the_allocation_that_is_stored():
+    bounded = Canonical(np.eye(2), np.eye(2), np.zeros((0, 2)), upper=np.array([4.0, 4.0]))
+    found = evaluate(bounded, np.array([0.5, 1.5]), np.ones(2))
+    settled, anew = canonical.settle(bounded, found), evaluate(bounded, found.alpha, found.multipliers)
+    assert (settled.lower, settled.upper) == (anew.lower, anew.upper) != (found.lower, found.upper)
+    scalable = evaluate(plain(2), np.ones(2), np.ones(2))
+    assert canonical.settle(plain(2), scalable) is scalable
+
+
 # --- modulo
 
 
@@ -261,6 +270,14 @@ def test_whole_numbers_that_are_no_doubles_prove_no_zero():
     mod = Modulo.of(np.array([[q, 0.0, 1.0], [0.0, r, 1.0]], dtype=float), [0, 1])
     assert mod.exact_entry(row, 0) != 0
     assert mod(row[None])[0, 0] == pytest.approx(float(Fraction(q * r - common, q * r)), rel=1e-13)
+
+
+def test_negative_whole_numbers_that_are_no_doubles_prove_no_zero_either():
+    """−2^53 + (2^53 − 1) + 4/3 is 1/3, though 3 (2^53 − 1) rounded would make it 0."""
+    mod = Modulo.of(np.array([[1.0, 0.0, -(2.0**53 - 1)], [0.0, 3.0, 1.0]]), [0, 1])
+    row = np.array([1.0, -4.0, -(2.0**53)])
+    assert Fraction(float(3 * (2**53 - 1))) != 3 * (2**53 - 1)
+    assert mod(row[None])[0, 0] == pytest.approx(1 / 3, rel=1e-13)
 
 
 def test_a_share_of_which_nothing_is_known_is_not_small(monkeypatch):
