@@ -280,6 +280,16 @@ def test_negative_whole_numbers_that_are_no_doubles_prove_no_zero_either():
     assert mod(row[None])[0, 0] == pytest.approx(1 / 3, rel=1e-13)
 
 
+@pytest.mark.parametrize(
+    "row", [[1 + 2.0**-52, 1.0, 0.0], [1.0, 1 + 2.0**-52, 0.0], [1.0, 2.0**-52, 1.0], [2.0**-52, 1.0, -1.0]]
+)
+def test_sums_of_whole_multiples_that_nearly_cancel_are_no_zeros(row):
+    mod = Modulo.of(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]), [0, 1])
+    exact = Fraction(row[2]) - Fraction(row[0]) + Fraction(row[1])
+    assert exact != 0
+    assert Fraction(float(mod(np.array([row]))[0, 0])) == exact
+
+
 def test_a_share_of_which_nothing_is_known_is_not_small(monkeypatch):
     mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
     rows = np.array([[1.0, 1.0], [1.0, 1.5]])
