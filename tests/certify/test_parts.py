@@ -215,6 +215,12 @@ def test_the_cost_of_a_bounded_allocation_is_a_sum_that_is_rounded_up(n):
     assert 2 * n * (1 + gamma(n)) * (1 - 2 * U) <= rational(cost) <= 2 * n * (1 + gamma(n)) * (1 + 4 * U)
 
 
+def test_the_cost_of_what_was_scaled_has_a_margin_of_its_own():
+    scaled, cost = canonical._make_feasible(plain(1), np.ones(1), np.ones(1), 1.0)
+    assert rational(float(scaled[0])) == 1 + 32 * U
+    assert rational(cost) >= (1 + 32 * U) * (1 + 4 * U) - 2 * U
+
+
 def test_what_is_settled_follows_from_the_allocation_that_is_stored():
     bounded = Canonical(np.eye(2), np.eye(2), np.zeros((0, 2)), upper=np.array([4.0, 4.0]))
     found = evaluate(bounded, np.array([0.5, 1.5]), np.ones(2))
