@@ -296,6 +296,12 @@ def test_sums_of_whole_multiples_that_nearly_cancel_are_no_zeros(row):
     assert Fraction(float(mod(np.array([row]))[0, 0])) == exact
 
 
+def test_every_coefficient_is_brought_to_the_common_denominator():
+    mod = Modulo.of(np.column_stack([np.eye(3), [0.5, 0.5, 0.25]]), [0, 1, 2])
+    row = np.array([1.0, -1.0 + 2.0**-52, -(2.0**-53), 0.0])
+    assert mod(row[None])[0, 0] == -(2.0**-53) + 2.0**-55
+
+
 def test_a_share_of_which_nothing_is_known_is_not_small(monkeypatch):
     mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
     rows = np.array([[1.0, 1.0], [1.0, 1.5]])
