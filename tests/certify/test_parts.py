@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from exactly import U, dot, gamma, rational, root_down, solved, weighted
 
-from allocopt.certify import canonical
+from allocopt.certify import canonical, span
 from allocopt.certify.canonical import Canonical, best_scale, evaluate, frame
 from allocopt.certify.modulo import Modulo
 
@@ -315,3 +315,40 @@ def test_noise_is_what_is_small_beside_its_terms():
     mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
     entries = np.array([[1.0, -1.0, 0.0, 2.0**-42, -(2.0**-42), 2.0**-41, -(2.0**-41)]])
     assert mod.noise(entries, np.ones((1, 7))).tolist() == [[False, False, False, True, True, False, False]]
+
+
+# --- span
+
+
+def test_units_of_columns_of_any_sign():
+    assert span.column_units(np.array([[-8.0, 0.0, 3.0], [-1.0, 0.0, -5.0]])).tolist() == [0.0625, 1.0, 0.125]
+
+
+def test_what_is_more_than_rounding_is_decided_exactly():
+    """Shares of exactly 2^-40 are rounding, anything above is not."""
+    mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
+    for row, beyond in (
+        ([1.0, 1.5], True),
+        ([1.0 - 2.0**-40, 1.0 + 2.0**-40], False),
+        ([1.0 - 2.0**-40, 1.0 + 2.0**-40 + 2.0**-52], True),
+        ([1.0, 1.0 + 2.0**-52], False),
+    ):
+        rows = np.array([[1.0, 1.0], row])
+        assert span._beyond(mod, rows, mod.shares(rows)) is beyond
+
+
+def test_what_pivoting_misses_is_added(monkeypatch):
+    monkeypatch.setattr(span, "_complete_pivoting", lambda rows: ([], []))
+    rows = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
+    found = span.free_span(rows, np.arange(3))
+    assert len(found.rows) == len(found.columns) == found.modulo.n == 2
+    assert not found.modulo(rows).any() and found.assumptions == ()
+
+
+def test_spans_of_nothing_and_of_everything():
+    rows = np.array([[1.0, 0.0], [2.0, 0.0]])
+    none = span.span_of(rows, np.array([1]), span.free_span(rows, np.array([0])), np.zeros((1, 1)))
+    assert none.rows.tolist() == [] and none.columns == () and none.assumptions == ()
+    everything = span.span_of(np.eye(2), np.arange(2), span.free_span(np.eye(2), np.arange(0)), np.eye(2))
+    assert everything.rows.tolist() == [] and everything.columns == (0, 1)
+    assert everything.modulo.pivot_rows.shape == (0, 2) and not len(everything.modulo.columns)
