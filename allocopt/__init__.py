@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.play.simulation.result import SimulationResult as SimulationResult
     from allocopt.play.simulation.result import load_simulation as load_simulation
     from allocopt.play.simulation.simulate import simulate as simulate
+    from allocopt.solvers import settings as settings
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
     from allocopt.solving.batch import solve_many as solve_many
@@ -67,6 +68,7 @@ _MODULES = {
     "plots": "insight.plots",
     "policies": "policies",
     "programs": "model.programs",
+    "settings": "solvers.settings",
 }
 """The public modules by name."""
 

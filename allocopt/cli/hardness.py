@@ -32,7 +32,8 @@ from allocopt.cli.app import (
 )
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
-from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
+from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
+from allocopt.insight.hardness.report_document import document
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit

@@ -11,6 +11,7 @@ from allocopt.base.errors import AllocoptError
 from allocopt.cli import (  # noqa: F401  # each adds its command to the application
     demo,
     hardness,
+    methods,
     schedule,
     simulate,
     solve,
