@@ -17,6 +17,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.linear.differences import differences_lie_in, span_of_duels
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
 from allocopt.model.program import AllocationProgram
@@ -87,7 +88,8 @@ class Reduction:
 
 def data_error(program: AllocationProgram) -> float:
     """Relative error of costs and of the roots of radii, as the program has them in doubles."""
-    return (GAP_ERROR if program.origin.bandit is not None else 0.0) + 8.0 * UNIT
+    from_means = program.origin.bandit is not None or program.origin.items is not None
+    return (GAP_ERROR if from_means else 0.0) + 8.0 * UNIT
 
 
 def bound_error(program: AllocationProgram) -> float:
@@ -99,7 +101,7 @@ def reduce(program: AllocationProgram) -> Reduction:
     """The canonical problem of a program. Raises `Infeasible` when it is proven that some target can never be met."""
     units = column_units(program.features, program.targets)
     rows = program.features * units
-    shared = program.target_arms is not None and program.kind != "best_arm"
+    shared = program.target_arms is not None and program.origin.compared is None
     goals = rows[program.target_arms] if shared else program.targets * units
     free = program.free
     known_exactly = free_span(rows, free)
@@ -118,8 +120,12 @@ def reduce(program: AllocationProgram) -> Reduction:
     informative = np.union1d(known, variables) if len(known) else variables
     seen = features[informative]
     cleaned = np.where(known_exactly.modulo.noise(seen, terms[informative]), 0.0, seen)
-    span = span_of(rows, informative, known_exactly, cleaned)
-    dependence = _check_targets(program, rows[informative], goals, asked, span)
+    if program.origin.duels is None:
+        span = span_of(rows, informative, known_exactly, cleaned)
+    else:
+        assert program.origin.bandit is not None
+        span = span_of_duels(program.origin.bandit.arms_in_memory, program.origin.duels)
+    dependence = _check_targets(program, rows[informative], goals, asked, span, units)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
     known = known[features[np.ix_(known, coordinates)].any(axis=1)]
@@ -161,7 +167,7 @@ def _check_feasible(program: AllocationProgram, rows: Array, goals: Array, asked
     if hopeless is not None:
         j, norm = hopeless
         raise Infeasible(
-            f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is "
+            f"{program.target_name(j)} cannot be met: even with every arm at its upper bound its squared norm is "
             f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"
         )
 
@@ -182,20 +188,28 @@ def _ratios(program: AllocationProgram, weighted: Array, variables: IntArray, as
 
 
 def _check_targets(
-    program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span
+    program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span, units: Array
 ) -> tuple[Assumption, ...]:
     """Every target must lie in the span of the arms that may be played: exactly, or up to rounding, which is an assumption."""
-    if program.kind == "best_arm" or not len(span.modulo.columns) or not len(asked):
+    items = program.origin.items
+    if not len(span.modulo.columns) or not len(asked) or (program.origin.compared is not None and items is None):
         return ()  # differences of arms, whose own span was checked without rounding them
+    if items is not None and differences_lie_in(span, items.arms_in_memory * units, items.optimal_arms[0]):
+        return ()
     share = span.modulo.shares(goals[asked])
     if not share.any():
         return ()
     size, where = largest_share(span.modulo, goals[asked])
     j = int(asked[where])
+    if size <= ROUNDING_LEVEL and items is not None:
+        raise SolverFailed(
+            f"{program.target_name(j)} lies in the span of the arms only up to rounding, {float(size):.3g} of the terms: whether "
+            "it can ever be estimated cannot be decided"
+        )
     if size <= ROUNDING_LEVEL:
         owner = j if program.target_arms is None else int(program.target_arms[j])
         text = (
-            f"{_target_name(program, j)} and others lie in the span of the arms only up to {float(size):.3g}, relative to the "
+            f"{program.target_name(j)} and others lie in the span of the arms only up to {float(size):.3g}, relative to the "
             "terms of the combination; they are taken as lying in it"
         )
         return (Assumption("dependence", (owner,), size, text),)
@@ -203,16 +217,10 @@ def _check_targets(
     column = int(np.argmax(share.max(axis=0)))
     if rests[:, column].any():
         raise SolverFailed(
-            f"{_target_name(program, j)} is outside the span of the arms that may be played, but these arms are dependent "
+            f"{program.target_name(j)} is outside the span of the arms that may be played, but these arms are dependent "
             "up to rounding only: whether it can ever be estimated cannot be decided"
         )
     j = int(asked[int(np.argmax(share[:, column]))])
     raise Infeasible(
-        f"{_target_name(program, j)} is not in the span of the arms that may be played, so it can never be estimated"
+        f"{program.target_name(j)} is not in the span of the arms that may be played, so it can never be estimated"
     )
-
-
-def _target_name(program: AllocationProgram, target: int) -> str:
-    if program.target_arms is None:
-        return f"target {target}"
-    return f"the target of arm {int(program.target_arms[target])}"
