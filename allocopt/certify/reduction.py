@@ -120,11 +120,8 @@ def reduce(program: AllocationProgram) -> Reduction:
     informative = np.union1d(known, variables) if len(known) else variables
     seen = features[informative]
     cleaned = np.where(known_exactly.modulo.noise(seen, terms[informative]), 0.0, seen)
-    if program.origin.duels is None:
-        span = span_of(rows, informative, known_exactly, cleaned)
-    else:
-        assert program.origin.bandit is not None
-        span = span_of_duels(program.origin.bandit.arms_in_memory, program.origin.duels)
+    duels = _span_of_duels(program)
+    span = span_of(rows, informative, known_exactly, cleaned) if duels is None else duels
     dependence = _check_targets(program, rows[informative], goals, asked, span, units)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
@@ -159,6 +156,14 @@ def reduce(program: AllocationProgram) -> Reduction:
     if len(asked) and np.isfinite(program.upper).any():
         _check_feasible(program, rows, goals, asked)
     return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
+
+
+def _span_of_duels(program: AllocationProgram) -> Span | None:
+    """What features that are differences of arms span, exactly; None where they are no differences."""
+    if program.origin.duels is None:
+        return None
+    assert program.origin.bandit is not None
+    return span_of_duels(program.origin.bandit.arms_in_memory, program.origin.duels)
 
 
 def _check_feasible(program: AllocationProgram, rows: Array, goals: Array, asked: IntArray) -> None:

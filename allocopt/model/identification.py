@@ -40,9 +40,9 @@ def best_arm(bandit: LinearBandit, epsilon: float = 0.0, answer: int | None = No
     The answer i is wrong where some μ_j >= μ_i + ε, so its own program has the targets x_j − x_i with radii
     (μ_i − μ_j + ε)²/(2σ²), and T*_ε(θ) is the *least* value over the correct answers. ``answer`` asks for the program of one
     of them. Without it, and where several arms are within ε, ``origin.answers`` lists these arms, the arrays are those of the best
-    arm, and `solve` solves for each of them: its ``upper`` is that of the best answer (``solution.program.origin.answer``), ``lower`` is the least of all lower
-    bounds, so the interval encloses T*_ε; ``stats["answers"]`` has the interval of each. ``verify()`` and a proof file prove the
-    interval for the answer that was found.
+    arm, and `solve` solves for each of them: its ``upper`` is that of the best answer (``solution.program.origin.answer``),
+    ``lower`` is the least of all lower bounds, so the interval encloses T*_ε; ``stats["answers"]`` has the interval of each.
+    ``verify()`` and a proof file prove the interval for the answer that was found.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
     >>> b = ao.LinearBandit([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [1, 0.5, 0])
     >>> p = ao.programs.top_m(b, 2)
     >>> p.n_targets, round(ao.solve(p).value, 6)
-    (2, 34.485282)
+    (2, 34.284883)
     """
     b = check_bandit(bandit)
     m = whole_number("m", m, InvalidOption, least=1)
