@@ -5,7 +5,6 @@ the rational that it is. Rows are integers over one denominator: neither bound d
 import decimal, json, math, sys
 from fractions import Fraction
 from typing import Any, NamedTuple
-
 ROUNDING_LEVEL = Fraction(1, 2**40)  # what rounding of the input explains, relative to the terms of a sum
 class Refused(ValueError): ...  # the document is malformed or contradicts itself
 class Verdict(NamedTuple):
@@ -14,7 +13,6 @@ class Verdict(NamedTuple):
     lower: Fraction  # what the allocation and the multipliers prove, whatever is claimed
     upper: Fraction | None  # None: infinity
     assumed: dict[str, Fraction]  # the largest number of each kind that is taken as zero and is not
-
 def judge(document: Any) -> Verdict:
     """What the witness in a proof document proves, and whether that is what the document claims."""
     problems, assumed = list[str](), dict[str, Fraction]()
@@ -40,7 +38,6 @@ def judge(document: Any) -> Verdict:
         f"the status is {status} with {len(listed)} assumptions": not sure or (status == "CONDITIONAL") == bool(listed),
     }.items() if not holds]
     return Verdict(not problems, problems, lower, None if upper == math.inf else upper, assumed)
-
 def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the targets, l, u and σ²: all from their definition
     described, kind = document["program"], document["program"]["kind"]
     by_arm, by_pair = ("regret", "contextual", "optimism", "remaining"), ("best_arm", "top_m", "transductive", "duelling")
@@ -69,10 +66,10 @@ def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the target
         top, epsilon = order[: whole(described["m"], 1) if kind == "top_m" else 1], Fraction(0)
         if kind == "best_arm": top, epsilon = [whole(described.get("answer", top[0]))], number(described.get("epsilon", 0))
         pairs = [(i, j) for i in sorted(top) for j in places if j not in top and targets[i] != targets[j]]
-        places, gaps = [*range(len(pairs))], [means[i] - means[j] + epsilon for i, j in pairs]
+        places = [j for _, j in pairs] if kind == "best_arm" else [*range(len(pairs))]
+        gaps, targets = [means[i] - means[j] + epsilon for i, j in pairs], [minus(targets[j], targets[i]) for i, j in pairs]
         need(gaps and min(gaps) > 0, "different arms tie and cannot be told apart, or the answer is wrong")
-        targets, radii = [minus(targets[j], targets[i]) for i, j in pairs], [gap**2 / 2 for gap in gaps]
-        costs = [means[order[0]] - (means[i] + means[j]) / 2 for i, j in duels] or costs
+        radii, costs = [gap**2 / 2 for gap in gaps], [means[order[0]] - (means[i] + means[j]) / 2 for i, j in duels] or costs
     elif kind != "general":
         if kind == "threshold": gaps = [abs(mean - number(described["tau"], signed=True)) for mean in means]
         if kind in by_arm: gaps = exact_gaps(described, means, sizes, described["contexts"] if kind == "contextual" else [k], assume)
@@ -80,30 +77,25 @@ def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the target
         costs, places = costs if kind in ("g_optimal", "threshold") else gaps, [i for i in places if gaps[i]]
         targets, radii = [arms[i] for i in places], [gaps[i] ** 2 / level for i in places]
     noise = [need(v > 0, "noise_variance must be positive") or v for v in numbers(noise if type(noise) is list else [noise] * k, k)]
-    if kind == "optimism":
-        high = [4 * number(described["width"]) * v / gap**2 if gap else math.inf for v, gap in zip(noise, gaps, strict=True)]
+    if kind == "optimism": high = [4 * number(described["width"]) * noise[i] / g**2 if g else math.inf for i, g in enumerate(gaps)]
     if kind == "remaining": low = [x / number(described["log_n"]) for x in numbers(described["pulls"], k)]
-    if kind == "remaining" and "n" in described:
-        need(close(number(described["log_n"]), log(whole(described["n"], 3))), "log_n is wrong")
+    if kind == "remaining" and "n" in described: need(close(number(described["log_n"]), log(whole(described["n"], 3))), "wrong log_n")
     multipliers = numbers(document["multipliers"], len(targets) if kind in ("general", *by_pair[1:]) else k)
-    multipliers = [multipliers[i] for i in ([j for _, j in pairs] if kind == "best_arm" else places)]
-    return arms, costs, targets, radii, multipliers, low, high, noise
+    return arms, costs, targets, radii, [multipliers[i] for i in places], low, high, noise
 def exact_gaps(described, means, sizes, contexts, assume):  # within contexts; 0 for the arms that are taken as optimal
     gaps, optimal = list[Fraction](), indices(described["optimal_arms"], len(means))
     for context in (range(len(gaps), len(gaps) + whole(count, 1)) for count in contexts):
         top = max(context, key=lambda i: means[i])
         gaps += [means[top] - means[i] for i in context]
         for i in context:
-            size, what = gaps[i] / (sizes[i] + sizes[top] or 1), f"arm {i} is taken as optimal but its gap is not 0"
             need(gaps[i] or i in optimal, f"optimal_arms: arm {i} is optimal too but is not listed")
-            need(i not in optimal or assume("tie", size, what, i))
-    need(len(gaps) == len(means), "contexts: they do not add up to the arms")
-    return [Fraction(0) if i in optimal else gap for i, gap in enumerate(gaps)]
-
+            size = gaps[i] / (sizes[i] + sizes[top] or 1)
+            need(i not in optimal or assume("tie", size, f"arm {i} is taken as optimal but its gap is not 0", i))
+    good = need(len(gaps) == len(means), "contexts: they do not add up to the arms")
+    return good or [Fraction(0) if i in optimal else gap for i, gap in enumerate(gaps)]
 def bounds(document, assume):  # the lower and the upper bound that the allocation and the multipliers prove
     rows, costs, targets, radii, multipliers, low, high, noise = program(document, assume)
-    # In β = α/σ² the program has costs κσ², bounds l/σ² and u/σ², and H = Σ β_i f_i f_iᵀ.
-    costs = [cost * v for cost, v in zip(costs, noise, strict=True)]
+    costs = [cost * v for cost, v in zip(costs, noise, strict=True)]  # in β = α/σ², so that H = Σ β_i f_i f_iᵀ
     low, high = ([x / v for x, v in zip(bound, noise, strict=True)] for bound in (low, high))
     k, d, described, quotient = len(rows), len(rows[0]), document["program"], document["quotient"]
     free, alpha = [costs[i] == 0 and high[i] == math.inf for i in range(k)], numbers(document["allocation"], k, True)
@@ -123,8 +115,7 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
     features = {i: modulo_free(rows[i], coordinates)[0] for i in alpha}
     targets = [modulo_free(row, coordinates)[0] for row in targets]
     asked = [j for j, row in enumerate(targets) if any(row)]
-    # H is matrix/unit; y_j = adjugate · t_j is a multiple of H^-1 t_j.
-    played, unit = integers(alpha.values())
+    played, unit = integers(alpha.values())  # H is matrix/unit; y_j = adjugate · t_j is a multiple of H^-1 t_j
     adjugate, determinant = inverse(gram(played, features.values(), len(coordinates)))
     lower = sum((costs[i] * low[i] for i in alpha), Fraction(0))
     upper = lower if spanned and not asked else math.inf
@@ -150,7 +141,6 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
         need(close(number(described["f_n"]), level), "f_n does not follow from n, the constant and the rank")
         lower = lower if spanned and determinant else Fraction(0)  # otherwise that is not proven to be the rank
     return lower, upper
-
 def division(rows, columns):  # eliminates columns by rows: of a row, what is left (times an integer), its relative size
     need(len(rows) == len(columns), "expected as many pivot_arms as columns, and basis_arms as coordinates")
     adjugate, determinant = inverse([[row[c] for c in columns] for row in rows])
@@ -170,8 +160,7 @@ def inverse(matrix):  # integers A and d with matrix · A = d · identity, witho
         work = [r if r is p else [(p[c] * x - r[c] * y) // last for x, y in zip(r, p, strict=True)] for r in work]
         last = p[c]
     return [row[n:] for row in work], last
-def gram(weights, rows, n):  # Σ w r rᵀ, n by n
-    return [[sum(w * r[c] * r[e] for w, r in zip(weights, rows, strict=True)) for e in range(n)] for c in range(n)]
+def gram(by, rows, n): return [[sum(w * r[c] * r[e] for w, r in zip(by, rows, strict=True)) for e in range(n)] for c in range(n)]
 def minus(row, other): return [x - y for x, y in zip(row, other, strict=True)]
 def dot(row, other): return sum(x * y for x, y in zip(row, other, strict=True))
 def log(x): return Fraction(decimal.Context(prec=50).ln(decimal.Context(prec=50).divide(x.numerator, x.denominator)))
@@ -194,7 +183,6 @@ def indices(values, count):
     good = isinstance(values, list) and len({i for i in values if whole(i) < count}) == len(values)
     return need(good, f"expected distinct indices below {count}") or values
 def show(x): return repr(float(x)) if x == math.inf or x < 2**1000 else "more than 2^1000"
-
 def read(text: str) -> Any:  # strict JSON: no key twice, no NaN, no Infinity; a literal is the double that it denotes
     def once(pairs): return need(len(dict(pairs)) == len(pairs), f"a key twice: {[k for k, _ in pairs]}") or dict(pairs)
     def double(x): return need(math.isfinite(float(x)), f"{x:.40} is not a finite double") or Fraction(float(x))
