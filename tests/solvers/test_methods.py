@@ -163,8 +163,8 @@ def test_streaming_is_a_method_like_the_others():
         one = ao.solve(streamed, "streaming", max_passes=1)
         assert one.stats["passes"] <= 2 < by_name.stats["passes"]
         assert ao.solve(streamed, "active-set", max_passes=1).stats["passes"] == one.stats["passes"]
-    with in_blocks(keep=40):
-        large = ao.programs.regret(random_unit(8, 300))
+    with in_blocks(keep=4):
+        large = ao.programs.regret(random_unit(8, 3000))
         pools = [
             ao.solve(large, "streaming", settings=StreamingSettings(entering=n)).stats["arms_in_pool"] for n in (1, 40)
         ]
