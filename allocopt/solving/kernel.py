@@ -28,6 +28,7 @@ from numba import config, types
 from allocopt.base.compiling import kept_on_disk, on_disk, uncollected
 from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST
+from allocopt.certify import compiled_certificate
 from allocopt.linear.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
 from allocopt.linear.loops import (
     ENTRY,
@@ -36,7 +37,6 @@ from allocopt.linear.loops import (
 )
 from allocopt.solvers import newton, newton_start
 from allocopt.solvers.newton_problem import DEFAULT
-from allocopt.solving import compiled_certificate
 
 __all__ = [
     "CERTIFIED",
