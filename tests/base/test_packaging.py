@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import allocopt as ao
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,3 +23,8 @@ def test_the_wheel_contains_every_solver(tmp_path):
     expected = {f"allocopt/solvers/{f.name}" for f in (ROOT / "solvers").glob("*.py")}
     assert {"allocopt/solvers/active_set.py", "allocopt/py.typed"} <= names
     assert expected <= names
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert ao.__version__ == project["project"]["version"]

@@ -59,7 +59,10 @@ def test_killed_three_times_at_random_moments_the_table_is_that_of_an_uninterrup
     spec = toml(tmp_path / "k.toml", 'quantities = ["c", "ucb"]\nrepeats = 1500\n[family]\nname = "random-unit"\n'
                 "[fixed]\ndim = 4\nn_arms = 12\n")  # fmt: skip
     script = (
-        "from allocopt.insight.study import workers as w; w._BLOCK_SECONDS = w._FIRST_SECONDS = w._LEAST_POOL_SECONDS = 0.05\n"
+        "from allocopt.insight.study import workers\n"
+        "for name in ('_BLOCK_SECONDS', '_FIRST_SECONDS', '_LEAST_POOL_SECONDS'):\n"
+        "    assert hasattr(workers, name)\n"
+        "    setattr(workers, name, 0.05)\n"
         "from allocopt.cli import study\nfrom allocopt.cli.main import main\nmain()"
     )
     start = [sys.executable, "-c", script, "study", str(spec), "--out", str(tmp_path / "killed"), "--workers", "2"]
