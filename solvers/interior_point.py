@@ -3,7 +3,7 @@ r"""The interior point for programs of any form: `newton` on numpy, BLAS and LAP
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,24 +107,35 @@ def minimise(
 ) -> Iterate:
     """Run the method until its own gap is below a quarter of ``tol`` or no longer shrinks.
 
-    ``warm`` is the solution (α, λ) of a similar problem. It can be a trap: where it leads nowhere the method starts afresh.
+    ``warm`` is the solution (α, λ) of a similar problem. It can be a trap: where it leads nowhere the method starts afresh. Where
+    that fails too, it starts once more with steps that stay in the middle: long ones can run into a corner of the constraints,
+    which are curved, and never come out.
     """
-
-    def run(warm: tuple[Array, Array] | None, max_steps: int) -> Iterate:
-        return _minimise(problem, tol, tick, warm, max_steps, settings, watch)
-
-    most = settings.max_iterations
-    if warm is None or not (warm[0].any() and warm[1].any()):  # zeros say nothing
-        return run(None, most)
-    try:
-        result = run(warm, most)
-    except SolverFailed:
-        return run(None, most)
-    if result.gap <= tol or result.steps >= most:
-        return result
-    again = run(None, most - result.steps)
-    best = again if again.gap < result.gap else result
-    return Iterate(best.alpha, best.multipliers, best.gap, result.steps + again.steps)
+    cautious = replace(
+        settings, step_fraction=settings.cautious_step_fraction, least_sigma=settings.cautious_sigma,
+        stalled_sigma=settings.cautious_sigma,
+    )  # fmt: skip
+    known = warm is not None and warm[0].any() and warm[1].any()  # zeros say nothing
+    starts = [(warm, settings)] if known else []
+    best: Iterate | None = None
+    failure, steps = SolverFailed("no step was taken"), 0
+    for start, tuned in [*starts, (None, settings), (None, cautious)]:
+        left = settings.max_iterations - steps
+        if left <= 0 and best is not None:
+            break
+        try:
+            result = _minimise(problem, tol, tick, start, left, tuned, watch)
+        except SolverFailed as error:
+            failure = error
+            continue
+        steps += result.steps
+        if best is None or result.gap < best.gap:
+            best = result
+        if best.gap <= tol:
+            break
+    if best is None:
+        raise failure
+    return Iterate(best.alpha, best.multipliers, best.gap, steps)
 
 
 def _minimise(

@@ -138,6 +138,8 @@ class InteriorPointSettings(Settings):
     # stopping
     gap_fraction: float = _share(0.25, "part of tol at which to stop: the certificate needs room for rounding")
     bounded_gap_fraction: float = _share(0.1, "times that where bounds forbid scaling the allocation to feasibility")
+    cautious_step_fraction: float = _share(0.9, "step_fraction of a second run, where the first one ends far away")
+    cautious_sigma: float = _share(0.5, "sigma of that run at least: its steps stay in the middle")
     stall_steps: int = _whole(15, "steps without halving gap or distance that end the method")
     stall_gap: float = _positive(1e-3, "gap above which it gets twice as many")
     negligible_constraint: float = _share(0.1, "part of the largest constraint below which one has no multiplier")

@@ -167,6 +167,12 @@ def test_streaming_is_a_method_like_the_others():
             found = ao.solve(streamed, "streaming", settings=sharp)
             assert found.status is ao.Status.CERTIFIED
             assert found.stats["iterations"] > by_name.stats["iterations"]
+    with in_blocks(keep=4):
+        large = ao.programs.regret(random_unit(8, 3000))
+        pools = [
+            ao.solve(large, "streaming", settings=StreamingSettings(entering=n)).stats["arms_in_pool"] for n in (1, 40)
+        ]
+        assert pools[0] < pools[1]
 
 
 def test_settings_of_active_set_mean_the_same_for_blocks():
