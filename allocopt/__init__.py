@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import NotProven as NotProven
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
-    from allocopt.certify.monitor import Progress as Progress
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
@@ -46,6 +45,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.model.bandit import LinearBandit as LinearBandit
     from allocopt.model.contexts import ContextualBandit as ContextualBandit
     from allocopt.model.program import AllocationProgram as AllocationProgram
+    from allocopt.model.progress import Progress as Progress
     from allocopt.model.solution import Solution as Solution
     from allocopt.model.solution import Status as Status
     from allocopt.play.audit import Audit as Audit
@@ -82,7 +82,7 @@ _NAMES = {
         "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
     ),
     "certify.enclosure": ("Enclosure",),
-    "certify.monitor": ("Progress",),
+    "model.progress": ("Progress",),
     "certify.proofs.reading": ("load_solution",),
     "insight.hardness.hardness": ("Hardness", "hardness"),
     "insight.study.study": ("StudyResult", "StudySpec", "study"),

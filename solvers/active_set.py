@@ -18,8 +18,8 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers import interior_point
+from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import ActiveSetSettings
 
 __all__ = ["solve"]

@@ -16,8 +16,8 @@ from allocopt.base.errors import MethodUnavailable
 from allocopt.base.tolerances import EPS
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers import active_set
+from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import ClosedFormSettings
 
 __all__ = ["Directions", "EqualGaps", "no_formula", "solve", "structure"]

@@ -25,8 +25,8 @@ import numpy as np
 from allocopt.base.errors import LicenseMissing, MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers.interior_point import starting_point
+from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import ConicSettings
 
 __all__ = ["mosek_status", "solve"]

@@ -26,8 +26,8 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.tolerances import EPS
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers.interior_point import starting_point
+from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import FrankWolfeSettings
 
 __all__ = ["solve"]

@@ -10,9 +10,9 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.monitor import Monitor
 from allocopt.linear.dense import squared_lengths, whitener
 from allocopt.solvers import newton, newton_start
+from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton_problem import Problem, tuning_of, white
 from allocopt.solvers.settings import InteriorPointSettings
 

@@ -16,8 +16,8 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, tidy
-from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers import active_set
+from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import StreamingSettings
 
 __all__ = ["DEFAULT", "solve"]

@@ -17,7 +17,6 @@ from rich.table import Table
 from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.certify.monitor import Progress
 from allocopt.cli.app import (
     SECONDS_BEFORE_PROGRESS,
     File,
@@ -37,6 +36,7 @@ from allocopt.insight.hardness.report_document import document
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.progress import Progress
 from allocopt.model.standing import confirmed, usable
 
 _PICTURES = (".png", ".svg", ".pdf")

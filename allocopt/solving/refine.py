@@ -12,8 +12,8 @@ from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers import METHODS, active_set, interior_point
+from allocopt.solvers.monitor import Monitor
 
 __all__ = ["method_names", "refined_pair", "resolved_bounds"]
 

@@ -15,7 +15,6 @@ from allocopt.base.validation import positive_number
 from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, settle, tidy
-from allocopt.certify.monitor import Callback, Monitor, OutOfTime
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.certify.verdict import (
     certified_over_all,
@@ -28,8 +27,10 @@ from allocopt.certify.verdict import (
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
+from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.second_try import second_try

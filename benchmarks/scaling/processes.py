@@ -18,8 +18,8 @@ import numpy as np
 from scaling.common import HERE, SAMPLING, TOL, make_file, theta_of
 
 import allocopt as ao
-from allocopt.certify.monitor import Progress
 from allocopt.model.arms import dask_npy
+from allocopt.model.progress import Progress
 
 
 def in_process(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pytest
 from exactly import rational
 from flint import fmpq, fmpq_mat
 
+from allocopt.certify import compiled_certificate
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR
 from allocopt.linear.modulo import Modulo
-from allocopt.solving import compiled_certificate
 
 kernel = pytest.importorskip("allocopt.solving.kernel", reason="needs the extra fast")
 

@@ -163,9 +163,16 @@ def test_streaming_is_a_method_like_the_others():
         one = ao.solve(streamed, "streaming", max_passes=1)
         assert one.stats["passes"] <= 2 < by_name.stats["passes"]
         assert ao.solve(streamed, "active-set", max_passes=1).stats["passes"] == one.stats["passes"]
-        large = ao.programs.regret(random_unit(8, 300))
-        more = ao.solve(large, "streaming", settings=StreamingSettings(entering=20))
-        assert more.stats["arms_in_pool"] > ao.solve(large, "streaming").stats["arms_in_pool"]
+        for sharp in (StreamingSettings(rough_gap=1e-6), StreamingSettings(pool=ActiveSetSettings(rough_gap=1e-3))):
+            found = ao.solve(streamed, "streaming", settings=sharp)
+            assert found.status is ao.Status.CERTIFIED
+            assert found.stats["iterations"] > by_name.stats["iterations"]
+    with in_blocks(keep=4):
+        large = ao.programs.regret(random_unit(8, 3000))
+        pools = [
+            ao.solve(large, "streaming", settings=StreamingSettings(entering=n)).stats["arms_in_pool"] for n in (1, 40)
+        ]
+        assert pools[0] < pools[1]
 
 
 def test_settings_of_active_set_mean_the_same_for_blocks():

@@ -9,9 +9,9 @@ from strategies import answered, bandits
 
 import allocopt as ao
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.monitor import Monitor
 from allocopt.certify.reduction import reduce
 from allocopt.insight.instances import counter_example, random_unit
+from allocopt.solvers.monitor import Monitor
 from allocopt.solving.refine import method_names, refined_pair, resolved_bounds
 from allocopt.solving.second_try import second_try
 

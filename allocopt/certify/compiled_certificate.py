@@ -168,7 +168,7 @@ def certify(
     if not drift <= _LARGEST_DRIFT:
         return
     strength, trace, wobble, total = dual_sums(lam, ratios, norms, errors, up)
-    if not 0.0 < strength < np.inf:
+    if not 0.0 < strength * strength < np.inf:
         return
     strength = strength / (up * many * (1.0 + drift))
     steepest, wobble = math.sqrt(trace) * up * many, math.sqrt(wobble) * up * many
