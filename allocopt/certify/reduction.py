@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
-from allocopt.linear.differences import differences_lie_in, span_of_duels
+from allocopt.linear.differences import differences_lie_in, largest_share_of_differences, span_of_duels
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
 from allocopt.model.program import AllocationProgram
@@ -196,36 +197,57 @@ def _check_targets(
     program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span, units: Array
 ) -> tuple[Assumption, ...]:
     """Every target must lie in the span of the arms that may be played: exactly, or up to rounding, which is an assumption."""
-    items = program.origin.items
-    if not len(span.modulo.columns) or not len(asked) or (program.origin.compared is not None and items is None):
-        return ()  # differences of arms, whose own span was checked without rounding them
-    if items is not None and differences_lie_in(span, items.arms_in_memory * units, items.optimal_arms[0]):
+    if not len(span.modulo.columns) or not len(asked):
         return ()
-    share = span.modulo.shares(goals[asked])
-    if not share.any():
+    if program.origin.compared is None:
+        size, where = largest_share(span.modulo, goals[asked])
+        column = None
+    else:
+        size, where, column = _share_of_differences(program, asked, span, units)
+    if not size:
         return ()
-    size, where = largest_share(span.modulo, goals[asked])
-    j = int(asked[where])
-    if size <= ROUNDING_LEVEL and items is not None:
-        raise SolverFailed(
-            f"{program.target_name(j)} lies in the span of the arms only up to rounding, {float(size):.3g} of the terms: whether "
-            "it can ever be estimated cannot be decided"
-        )
     if size <= ROUNDING_LEVEL:
-        owner = j if program.target_arms is None else int(program.target_arms[j])
         text = (
-            f"{program.target_name(j)} and others lie in the span of the arms only up to {float(size):.3g}, relative to the "
-            "terms of the combination; they are taken as lying in it"
+            f"{program.target_name(int(asked[where]))} and others lie in the span of the arms only up to {float(size):.3g}, relative "
+            "to the terms of the combination; they are taken as lying in it"
         )
-        return (Assumption("dependence", (owner,), size, text),)
+        return (Assumption("dependence", _owner(program, int(asked[where])), size, text),)
+    share = span.modulo.shares(goals[asked])
     rests = span.modulo(playable)
-    column = int(np.argmax(share.max(axis=0)))
+    column = int(np.argmax(share.max(axis=0))) if column is None else column
     if rests[:, column].any():
         raise SolverFailed(
-            f"{program.target_name(j)} is outside the span of the arms that may be played, but these arms are dependent "
-            "up to rounding only: whether it can ever be estimated cannot be decided"
+            f"{program.target_name(int(asked[where]))} is outside the span of the arms that may be played, but these arms are "
+            "dependent up to rounding only: whether it can ever be estimated cannot be decided"
         )
     j = int(asked[int(np.argmax(share[:, column]))])
     raise Infeasible(
         f"{program.target_name(j)} is not in the span of the arms that may be played, so it can never be estimated"
     )
+
+
+def _share_of_differences(
+    program: AllocationProgram, asked: IntArray, span: Span, units: Array
+) -> tuple[Fraction, int, int]:
+    """How far targets that are differences are from the span, the farthest of them and its column; exactly, not as rounded."""
+    origin = program.origin
+    assert origin.compared is not None
+    if origin.items is None:
+        assert origin.bandit is not None
+        if not span.assumptions:  # all arms lie in the span, and so do their differences
+            return Fraction(0), 0, 0
+        rows = origin.bandit.arms_in_memory * units
+    else:
+        rows = origin.items.arms_in_memory * units
+        if differences_lie_in(span, rows, int(origin.items.optimal_arms[0])):
+            return Fraction(0), 0, 0
+    return largest_share_of_differences(span.modulo, rows, origin.compared[asked])
+
+
+def _owner(program: AllocationProgram, target: int) -> tuple[int, ...]:
+    """The arm that a target belongs to, where it does."""
+    if program.target_arms is not None:
+        return (int(program.target_arms[target]),)
+    if program.origin.compared is None:
+        return (target,)
+    return () if program.origin.items is not None else (int(program.origin.compared[target, 0]),)

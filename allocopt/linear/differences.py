@@ -6,14 +6,16 @@ without error of rows (`linear.modulo`, `linear.span`) is decided of their diffe
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray
-from allocopt.linear.modulo import Modulo
+from allocopt.linear.modulo import Modulo, rational_rows
 from allocopt.linear.span import Span, column_units, span_of
 
-__all__ = ["differences_lie_in", "span_of_duels"]
+__all__ = ["differences_lie_in", "largest_share_of_differences", "span_of_duels"]
 
 
 def differences_lie_in(span: Span, items: Array, reference: int) -> bool:
@@ -23,6 +25,19 @@ def differences_lie_in(span: Span, items: Array, reference: int) -> bool:
     columns = [0, *(c + 1 for c in span.modulo.pivot_columns)]
     modulo = Modulo.of(np.concatenate([lifted[[reference]], pivots]), columns, span.modulo.columns + 1)
     return not modulo(lifted).any()
+
+
+def largest_share_of_differences(modulo: Modulo, rows: Array, pairs: IntArray) -> tuple[Fraction, int, int]:
+    """The largest share |rest|/terms over the differences x_i − x_j and all columns, exactly; the pair and the column that have it."""
+    exact = rational_rows(rows)
+    best, where, column = Fraction(0), 0, 0
+    for n, (i, j) in enumerate(pairs.tolist()):
+        difference = [x - y for x, y in zip(exact[i], exact[j], strict=True)]
+        for place in range(len(modulo.columns)):
+            share = modulo.exact_share(difference, place)
+            if share > best:
+                best, where, column = share, n, place
+    return best, where, column
 
 
 def span_of_duels(arms: Array, duels: IntArray) -> Span:

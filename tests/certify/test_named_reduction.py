@@ -1,5 +1,6 @@
 """Programs whose rows are differences: canonical arrays and rationals against the definition, written out once more."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -59,7 +60,7 @@ def definition(program):
         return features, costs, rows, [(m - tau) ** 2 / common for m in mean], each
     else:
         ends = np.cumsum((0, *source.sizes)).tolist()
-        costs = [max(mean[a:b]) - m for a, b in zip(ends, ends[1:], strict=False) for m in mean[a:b]]
+        costs = [max(mean[a:b]) - m for a, b in itertools.pairwise(ends) for m in mean[a:b]]
         worse = [i for i in range(k) if costs[i]]
         return features, costs, [rows[i] for i in worse], [costs[i] ** 2 / common for i in worse], each
     shift = rational(origin.number) if program.kind == "best_arm" else 0
