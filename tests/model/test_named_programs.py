@@ -194,14 +194,14 @@ def test_differences_that_lie_in_the_span_up_to_rounding_are_an_assumption_of_ex
     """The combination of both arms has 0.1 + 0.1 in the last column, which is the double 0.2."""
     s = ao.solve(ao.programs.transductive([[1, 0, 0.1], [0, 1, 0.1]], [[1, 1, last], [0, 0, 0]], [1, 0, 0]))
     assert s.status.name == status
-    rest = Fraction(last) - 2 * Fraction(0.1)
-    assert [a.size for a in s.assumptions] == ([rest / (Fraction(last) + 2 * Fraction(0.1))] if rest else [])
+    assert len(s.assumptions) == (status == "CONDITIONAL")
+    assert all(0 < a.size < 2.0**-50 for a in s.assumptions)
     assert s.verify(exact=True).problems == ()
 
 
 def test_rounded_differences_that_are_dependent_do_not_hide_exact_ones_that_are_not():
     """Items differ by 7 − 2^-52 in the first column and by 7 in the second; as doubles by 7 in both. (Torture found this one.)"""
-    start = np.array([1.1277941212345678, 3.0310953612345])
+    start = np.array([1.125 + 2.0**-52, 3.0])
     items = np.array([start, start - [7.0, 7.0]])
     exact = [Fraction(x) - Fraction(y) for x, y in zip(*items.tolist(), strict=True)]
     assert exact[0] != exact[1] and (items[0] - items[1] == 7.0).all()
