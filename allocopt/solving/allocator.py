@@ -21,7 +21,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level, horizon_at_level
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.solving.quotients import in_units, quotient_rows
+from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.solve import solve
 
 __all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]

@@ -26,8 +26,8 @@ from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
-from allocopt.solving.quotients import in_units, quotient_rows
 
 __all__ = ["BatchSolution", "solve_many"]
 

@@ -18,7 +18,7 @@ from allocopt.linear import dense, loops
 from allocopt.solvers import newton, newton_start
 from allocopt.solvers.newton_problem import DEFAULT
 from allocopt.solving import kernel
-from allocopt.solving.quotients import in_units
+from allocopt.solving.compiled_rows import in_units
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 9))

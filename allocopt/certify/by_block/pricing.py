@@ -17,9 +17,9 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.frame import Frame
 from allocopt.linear.floating import UNIT
 from allocopt.linear.quotient_map import QuotientMap
-from allocopt.model.arm_blocks import GapRule
 from allocopt.model.arms.blocks import scratch
 from allocopt.model.arms.survey import largest_entries
+from allocopt.model.streamed_program import GapRule
 
 __all__ = ["PriceReport", "PriceTask", "merge_prices"]
 

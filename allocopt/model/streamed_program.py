@@ -1,4 +1,4 @@
-"""ArmBlocks: a program over arms that are looked at block by block, as its lazy arrays see it.
+"""Programs whose arms are read block by block: where the arms are, their costs and radii, and arrays that are made when asked for.
 
 The regret, horizon and G-optimal programs without bounds: costs Δ, and a target for every arm with a positive gap.
 """
