@@ -1,6 +1,6 @@
 """Column and constraint generation around the interior point: a few arms and constraints at a time, priced against all.
 
-Only the pricing pass (`allocopt.certify.canonical.evaluate`) touches every arm; it costs one product of k×r by r×r for the
+Only the pricing pass (`allocopt.certify.certificate.evaluate`) touches every arm; it costs one product of k×r by r×r for the
 constraints and one for the prices, and the certified bounds of the whole program come out of it.
 """
 
