@@ -82,7 +82,7 @@ def test_a_proof_confirms_its_own_solution_and_no_interval_far_from_it(bandit):
     assert not confirmed(dataclasses.replace(s, upper=float("inf")), e)
 
 
-def test_what_is_taken_for_granted_is_said_once():
+def test_an_assumption_is_said_once():
     s = ao.regret_constant([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.5, 0.1]], [0.1, 0.2, 0.3])
     assert s.status is ao.Status.CONDITIONAL
     said = list(assumption_sentences(s, s.verify()))
