@@ -163,6 +163,10 @@ def test_streaming_is_a_method_like_the_others():
         one = ao.solve(streamed, "streaming", max_passes=1)
         assert one.stats["passes"] <= 2 < by_name.stats["passes"]
         assert ao.solve(streamed, "active-set", max_passes=1).stats["passes"] == one.stats["passes"]
+        for sharp in (StreamingSettings(rough_gap=1e-6), StreamingSettings(pool=ActiveSetSettings(rough_gap=1e-3))):
+            found = ao.solve(streamed, "streaming", settings=sharp)
+            assert found.status is ao.Status.CERTIFIED
+            assert found.stats["iterations"] > by_name.stats["iterations"]
     with in_blocks(keep=4):
         large = ao.programs.regret(random_unit(8, 3000))
         pools = [
