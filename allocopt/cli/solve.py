@@ -19,7 +19,7 @@ from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level
 from allocopt.model.solution import Status
-from allocopt.model.standing import confirmed, usable
+from allocopt.model.status_text import confirmed, usable
 from allocopt.solving.solve import solve
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.arm_blocks import ArmBlocks, GapRule
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
@@ -21,6 +20,7 @@ from allocopt.model.arms.survey import SurveyReport, surveyed, with_gaps
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
+from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = ["AllocationProgram", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
 
