@@ -28,7 +28,7 @@ def in_units(sets: Array) -> Array:
         whole = top.max(axis=(1, 2))
         least = np.where(size > 0, size, 1.0).min(axis=(1, 2), initial=1.0)
         fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST_ENTRY)
-        result: Array = np.ascontiguousarray(sets * units)
+        result: Array = np.ascontiguousarray(sets * units + 0.0)  # −0.0 becomes 0.0
     result[~fine] = np.nan
     return _without_copies(result)
 
