@@ -46,7 +46,6 @@ from allocopt.linear.loops import (
     in_loops,
 )
 from allocopt.solvers import newton, newton_start
-from allocopt.solvers.newton_problem import DEFAULT
 
 __all__ = [
     "CERTIFIED",
@@ -109,9 +108,7 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
 
 _STEPS = compiled_steps(newton.STEPS)
 prepare = kept_on_disk(_prepare, **ENTRY)
-cold_allocation = kept_on_disk(in_loops(newton_start.cold_allocation, _STEPS), **ENTRY)
-warm_allocation = kept_on_disk(in_loops(newton_start.warm_allocation, _STEPS), **ENTRY)
-near_central_path = kept_on_disk(in_loops(newton_start.near_central_path, _STEPS), **ENTRY)
+begin = kept_on_disk(in_loops(newton_start.begin, {**_STEPS, **compiled_steps(newton_start.STEPS, _STEPS)}), **ENTRY)
 minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
 certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS)), **ENTRY)
 
@@ -158,11 +155,7 @@ def _solve_quotient(
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
         problem = some, None, ratios[:n], None, None, 0.0  # `newton_problem.Problem`
-        if warm:
-            distance, first = warm_allocation(*problem, start[:n], lam[:n], None)
-        else:
-            distance, first = DEFAULT.cold_distance, cold_allocation(*problem[:5], None, None)
-        x, y = near_central_path(*problem[:5], first, lam[:n], warm, distance, None)
+        x, y = begin(problem, start[:n], lam[:n], warm)
         steps, own_gap, found = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
         if not own_gap < np.inf:
@@ -190,9 +183,7 @@ _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
 }
 _HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
-    "cold_allocation": (*_PROBLEM[:5], _NONE, _NONE),
-    "warm_allocation": (*_PROBLEM, _VECTOR, _VECTOR, _NONE),
-    "near_central_path": (*_PROBLEM[:5], _VECTOR, _VECTOR, _B, _F, _NONE),
+    "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
     "prepare": (_MATRIX, _I, _VECTOR, _F, _B, _VECTOR, _VECTOR),
 }
@@ -238,7 +229,7 @@ def _helper() -> subprocess.Popen[bytes] | None:
     """A process that runs `compile_in_helper`; None where one would not help. If it fails this process does its work."""
     if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
         return None
-    package = str(Path(__file__).resolve().parents[1])
+    package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:
         return subprocess.Popen(
