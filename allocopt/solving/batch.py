@@ -230,7 +230,8 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
                     f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
                 )
         sets = frozen(np.array([b.arms_in_memory for b in arms]))
-        return sets, False, np.array([b.gaps for b in arms]), np.array([2.0 * b.noise_variance for b in arms])
+        levels = [2.0 * b.one_variance("solve_many, whose compiled rows know no other; use solve") for b in arms]
+        return sets, False, np.array([b.gaps for b in arms]), np.array(levels)
     if gaps is None:
         raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
     delta = _numbers("gaps", gaps, (2,))

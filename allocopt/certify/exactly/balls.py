@@ -11,7 +11,8 @@ import math
 from flint import arb, arb_mat, ctx, fmpq
 
 from allocopt.base.validation import Array
-from allocopt.certify.exactly.program import ExactProgram, exact_program, rational
+from allocopt.certify.exactly.program import ExactProgram, exact_program
+from allocopt.certify.exactly.rows import rational
 from allocopt.certify.reduction import Reduction
 
 __all__ = ["interval_in_balls"]
@@ -30,8 +31,8 @@ def interval_in_balls(
     exact = exact_program(program, reduction.quotient)
     # a bound need not be a double: α at a bound means the bound itself
     alpha = [
-        _clip(rational(allocation[i]), low, high)
-        for i, low, high in zip(exact.arms, exact.lower, exact.upper, strict=True)
+        _clip(rational(allocation[i]) / variance, low, high)
+        for i, variance, low, high in zip(exact.arms, exact.variances, exact.lower, exact.upper, strict=True)
     ]
     arms = program.target_arms
     weights = [rational(x) for x in (multipliers if arms is None else multipliers[arms])]

@@ -233,6 +233,8 @@ class Schedule:
         now = self.length if t is None else self._round(t)
         counts = (self.played + self.pulls_at(now)).astype(np.float64)
         program = self.solution.program
+        if program.noise_variance is not None:
+            counts /= program.noise_variance
         return ConstraintCheck(
             now,
             np.arange(program.n_targets) if program.target_arms is None else program.target_arms,
