@@ -8,9 +8,12 @@ What is found here in doubles is a proposal; nothing rests on it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.errors import Infeasible, InvalidProgram, SolverFailed
 from allocopt.base.tolerances import NOT_ZERO, SUPPORT
@@ -20,6 +23,8 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution
 from allocopt.solving.solve import solve
+
+BoolArray = NDArray[np.bool_]
 
 __all__ = ["Hypothesis", "cheapest_alternatives", "propose"]
 
@@ -47,34 +52,62 @@ class Hypothesis:
         """The arms that alternatives may make better."""
         return self.bandit.suboptimal_arms
 
+    @cached_property
+    def features(self) -> Array:
+        """x/σ_x."""
+        scaled: Array = self.bandit.arms_in_memory / np.sqrt(self.variances)[:, None]
+        return scaled
+
 
 def propose(held: Hypothesis) -> list[Array]:
     """Shifts θ' − θ of the alternatives that bind at about the best V of a common theorem: LB(V) = V, LB decreases."""
-    found: list[Array] = []
+    found = _evenly(held)
     value, low, high = 0.0, 0.0, held.n * held.bandit.gap_max
     for _ in range(_STEPS):
         radii, advantages = cheapest_alternatives(held, value)
         asked = np.flatnonzero(np.isfinite(radii))
-        solution = _solution(held, asked, radii)
-        bound = np.inf if solution is None else solution.upper
-        if solution is not None:
-            reach = held.bandit.gaps[held.suboptimal] + advantages
-            found = _shifts(solution, reach[asked]) or found
+        bound = 0.0
+        if len(asked):
+            solution = _solution(held, asked, radii, held.n)
+            bound = np.inf if solution is None else solution.upper
+            if solution is not None:
+                reach = held.bandit.gaps[held.suboptimal] + advantages
+                found = _shifts(solution, reach[asked]) or found
         if bound >= value:
             low, high = value, min(high, bound)
         else:
             low, high = max(low, bound), value
         if high - low <= _CLOSE * high:
             break
-        value = 0.5 * (low + high) if solution is not None or value > 0 else min(held.bandit.gap_min, 0.5 * high)
-    return found
+        value = 0.5 * (low + high)
+    return found + _keeping_means(held, low)
+
+
+def _keeping_means(held: Hypothesis, value: float) -> list[Array]:
+    """Alternatives at which the optimal arms keep their means: those of ever larger n, and better conditioned at any n."""
+    radii, advantages = cheapest_alternatives(held, value)
+    asked = np.flatnonzero(np.isfinite(radii))
+    solution = _solution(held, asked, radii, math.inf) if len(asked) else None
+    if solution is None:
+        return []
+    return _shifts(solution, (held.bandit.gaps[held.suboptimal] + advantages)[asked])
+
+
+def _evenly(held: Hypothesis) -> list[Array]:
+    """Alternatives against a policy that plays all arms alike: where no solution of a program can be had."""
+    radii, advantages = cheapest_alternatives(held, 0.5 * held.n * held.bandit.gap_min)
+    asked = np.flatnonzero(np.isfinite(radii))
+    targets = held.bandit.arms_in_memory[held.suboptimal[asked]] - held.bandit.best_row
+    weights = np.full(held.bandit.n_arms, 1.0)
+    reach = (held.bandit.gaps[held.suboptimal] + advantages)[asked]
+    return _cheapest(held.features, weights, np.zeros(held.bandit.n_arms, dtype=bool), targets, reach)
 
 
 def cheapest_alternatives(held: Hypothesis, value: float) -> tuple[Array, Array]:
     """For every suboptimal arm ρ_x = min over g of (Δ_x + g)²/(2 K(g)), and that g; inf where no g makes K positive."""
     gaps = held.bandit.gaps[held.suboptimal]
     missed = value / (float(held.n) * gaps)
-    kept = np.maximum(1.0 - missed, NOT_ZERO)
+    kept = np.where(missed < 1.0, 1.0 - missed, 1.0)  # of the others K is 0 whatever g
     log_rate = np.log(np.maximum(held.regret, NOT_ZERO)) - np.log(float(held.n))
     low = log_rate - np.log(kept)  # K(g) is 0 up to here
     high = np.log(_FARTHEST) + np.maximum(np.log(gaps), low)
@@ -90,17 +123,13 @@ def cheapest_alternatives(held: Hypothesis, value: float) -> tuple[Array, Array]
     return radii[best, columns], np.exp(log_g[best, columns])
 
 
-def _solution(held: Hypothesis, asked: IntArray, radii: Array) -> Solution | None:
-    """Of the allocation program; None where no number of pulls is enough (LB = ∞), or nothing is asked."""
+def _solution(held: Hypothesis, asked: IntArray, radii: Array, most: float) -> Solution | None:
+    """Of the allocation program with at most so many pulls of optimal arms; None where no number of pulls is enough (LB = ∞)."""
     bandit = held.bandit
     targets = bandit.arms_in_memory[held.suboptimal[asked]] - bandit.best_row
-    if not targets.any():
-        return None
-    features = bandit.arms_in_memory / np.sqrt(held.variances)[:, None]
-    capped = (bandit.gaps == 0) & (held.n <= _CAPPED_UP_TO)
-    upper = np.where(capped, float(held.n), np.inf)
+    upper = np.where(bandit.gaps == 0, float(most) if most <= _CAPPED_UP_TO else np.inf, np.inf)
     try:
-        found = solve(AllocationProgram(features, bandit.gaps, targets, radii[asked], upper=upper), tol=_TOL)
+        found = solve(AllocationProgram(held.features, bandit.gaps, targets, radii[asked], upper=upper), tol=_TOL)
     except (Infeasible, InvalidProgram, SolverFailed):
         return None
     return found if np.isfinite(found.upper) else None
@@ -109,21 +138,26 @@ def _solution(held: Hypothesis, asked: IntArray, radii: Array) -> Solution | Non
 def _shifts(solution: Solution, reach: Array) -> list[Array]:
     """The cheapest θ' − θ with ⟨x_j − x*, θ' − θ⟩ = ``reach[j]``, of every target j whose constraint binds."""
     program, lam = solution.program, solution.multipliers
+    binding = np.flatnonzero(lam > SUPPORT * lam.max(initial=0.0))
     free = np.isinf(solution.allocation)
-    alpha = np.where(free, 0.0, solution.allocation)
-    units = 1.0 / np.maximum(np.abs(program.features).max(axis=0), NOT_ZERO)
-    fixed = _complement(program.features[free] * units)
-    weighted = np.sqrt(alpha)[:, None] * (program.features * units) @ fixed
+    weights = np.where(free, 0.0, solution.allocation)
+    return _cheapest(program.features, weights, free, program.targets[binding], reach[binding])
+
+
+def _cheapest(features: Array, weights: Array, free: BoolArray, targets: Array, reach: Array) -> list[Array]:
+    """For every target t the y with ⟨t, y⟩ = ``reach`` that Σ weight ⟨f, y⟩² is least for, and that no free arm sees."""
+    units = 1.0 / np.maximum(np.abs(features).max(axis=0), NOT_ZERO)
+    fixed = _complement(features[free] * units)
+    weighted = np.sqrt(weights)[:, None] * (features * units) @ fixed
     _, size, axes = np.linalg.svd(weighted, full_matrices=False)
     seen = size > _RANK * size.max(initial=0.0)
     root = axes[seen].T / size[seen]
     found = []
-    for j in np.flatnonzero(lam > SUPPORT * lam.max(initial=0.0)).tolist():
-        target = fixed.T @ (program.targets[j] * units)
+    for target, wanted in zip(targets * units @ fixed, reach.tolist(), strict=True):
         direction = root @ (root.T @ target)
         length = float(direction @ target)
         if length > 0:
-            found.append(units * (fixed @ direction) * (reach[j] / length))
+            found.append(units * (fixed @ direction) * (wanted / length))
     return [s for s in found if np.isfinite(s).all() and s.any()]
 
 

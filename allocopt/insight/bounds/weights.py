@@ -74,16 +74,15 @@ def _linear_program(terms: Terms, levels: Array) -> tuple[Array, float]:
         return weights, 0.0
     # in units of u, about the value, and with λ_j K_j in place of λ_j, all coefficients are of ordinary size
     ratios = terms.information[np.ix_(on, costly)] / gaps / levels[on, None]
-    highest = ratios.max(axis=1)
-    with np.errstate(divide="ignore"):
-        u = float((1.0 / highest).max())
-    if not (np.isfinite(u) and u > 0):
-        return weights, 0.0
     free = terms.n * terms.information[np.ix_(on, ~costly)] / levels[on, None]
+    alone = np.maximum(1.0 - free.max(axis=1, initial=0.0), 0.0) / np.maximum(ratios.max(axis=1), NOT_ZERO)
+    u = min(float(alone.max()) or np.inf, terms.n * float(gaps.max()))
     price = np.concatenate([-u / (terms.n * gaps), -np.ones(free.shape[1])])
+    gain = np.append(np.ones(len(on)), -1.0)
     matrix = np.column_stack([np.concatenate([(u * ratios).T, free.T]), price])
-    most = np.concatenate([np.ones(len(gaps)), np.zeros(free.shape[1])])
-    found = linprog(np.append(-np.ones(len(on)), 1.0), A_ub=matrix, b_ub=most, method="highs")
+    # nobody's regret is above n Δ_max: where no pulls are feasible, the LP would be unbounded otherwise
+    most = np.concatenate([np.ones(len(gaps)), np.zeros(free.shape[1]), [terms.n * gaps.max() / u]])
+    found = linprog(-gain, A_ub=np.vstack([matrix, gain]), b_ub=most, method="highs")
     if found.x is None:
         return weights, 0.0
     weights[on] = np.maximum(found.x[:-1], 0.0) * u / levels[on]
