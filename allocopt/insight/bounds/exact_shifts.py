@@ -28,7 +28,7 @@ def exact_parameters(bandit: LinearBandit, n: int, candidates: Candidates) -> li
     for shift, level in zip(candidates.shifts, levels, strict=True):
         doubles = [Fraction(x) for x in (bandit.theta + shift).tolist()]
         moved = np.abs(rows @ shift).max(initial=0.0)
-        doubt = _ROUNDING * float((np.abs(rows) @ np.abs(shift)).max(initial=0.0))
+        doubt = _ROUNDING * float((np.abs(rows) @ (np.abs(shift) + np.abs(bandit.theta))).max(initial=0.0))
         given_away = 0.5 * n * doubt**2 / float(np.min(bandit.noise_variance))
         if moved <= 100.0 * doubt and given_away > _UNSEEN * level:
             exact = _fixing(rows, [a - b for a, b in zip(doubles, theta, strict=True)])

@@ -127,7 +127,11 @@ def _solution(held: Hypothesis, asked: IntArray, radii: Array, most: float) -> S
     """Of the allocation program with at most so many pulls of optimal arms; None where no number of pulls is enough (LB = ∞)."""
     bandit = held.bandit
     targets = bandit.arms_in_memory[held.suboptimal[asked]] - bandit.best_row
-    upper = np.where(bandit.gaps == 0, float(most) if most <= _CAPPED_UP_TO else np.inf, np.inf)
+    upper = np.full(bandit.n_arms, np.inf)
+    if most <= _CAPPED_UP_TO:
+        best = bandit.optimal_arms
+        _, which, copies = np.unique(bandit.arms_in_memory[best], axis=0, return_inverse=True, return_counts=True)
+        upper[best] = most / copies[which.ravel()]
     try:
         found = solve(AllocationProgram(held.features, bandit.gaps, targets, radii[asked], upper=upper), tol=_TOL)
     except (Infeasible, InvalidProgram, SolverFailed):

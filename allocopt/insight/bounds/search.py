@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from allocopt.base.tolerances import NOT_ZERO
+from allocopt.base.tolerances import EPS, NOT_ZERO
 from allocopt.base.validation import Array
 from allocopt.insight.bounds.proposals import Hypothesis, propose
 from allocopt.insight.bounds.weights import Terms, best_weights
@@ -28,7 +28,9 @@ _FACTORS = (  # by which shifts are made longer or shorter, in turn
 _ROUNDS = 2  # of proposals, the second with the B of what the first has chosen
 _USED = 1e-7  # share of V below which an alternative is not worth listing
 _SAME = 1e-9  # relative: shifts that differ less are one
-_ROUNDING = 1e-13  # of ⟨x*, θ' − θ⟩, relative to its terms: what arithmetic in doubles leaves of a zero
+_ROUNDING = (
+    1e-13  # of ⟨x*, θ' − θ⟩, relative to its terms: what arithmetic in doubles leaves of a zero, and rounding of θ' EPS
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +88,8 @@ def _evaluated(
     rows = _distinct(bandit, shifts)
     change = rows @ arms.T
     optimal = gaps == 0
-    zeros = np.abs(change) <= _ROUNDING * (np.abs(rows) @ np.abs(arms).T)
-    change[zeros & optimal] = 0.0
+    terms_of_means = (_ROUNDING * np.abs(rows) + EPS * np.abs(bandit.theta)) @ np.abs(arms).T
+    change[(np.abs(change) <= terms_of_means) & optimal] = 0.0  # `exact_parameters` makes it so where it matters
     ahead = change - gaps  # means at θ', less the best mean at θ
     top = ahead.max(axis=1, initial=-np.inf)
     loss = top - change[:, optimal].max(axis=1, initial=-np.inf) if len(rows) else np.zeros(0)

@@ -18,6 +18,7 @@ __all__ = ["Terms", "best_weights", "value_of"]
 
 _ROUNDS = 30  # of LP and root in turn; three or four are enough
 _CLOSE = 1e-9  # relative change of V that ends them
+_LARGEST = 1e12  # entry of the LP's matrix: such an alternative adds nothing, and solvers refuse 1e15
 _HALVINGS = 100  # of the interval for V
 _LOG_LEAST_REGRET = -1000 * np.log(2.0)  # stands for the logarithm of 0
 
@@ -72,17 +73,25 @@ def _linear_program(terms: Terms, levels: Array) -> tuple[Array, float]:
     gaps = terms.gaps[costly]
     if not len(on) or not len(gaps):
         return weights, 0.0
-    # in units of u, about the value, and with λ_j K_j in place of λ_j, all coefficients are of ordinary size
+    # in units of u, about the value, and with λ_j K_j in place of λ_j, all coefficients that matter are of ordinary size
     ratios = terms.information[np.ix_(on, costly)] / gaps / levels[on, None]
     free = terms.n * terms.information[np.ix_(on, ~costly)] / levels[on, None]
     alone = np.maximum(1.0 - free.max(axis=1, initial=0.0), 0.0) / np.maximum(ratios.max(axis=1), NOT_ZERO)
-    u = min(float(alone.max()) or np.inf, terms.n * float(gaps.max()))
-    price = np.concatenate([-u / (terms.n * gaps), -np.ones(free.shape[1])])
+    most = terms.n * float(
+        gaps.max()
+    )  # nobody's regret is above: where no pulls are feasible, the LP would be unbounded
+    u = min(float(alone.max()) or np.inf, most)
+    rows = np.concatenate([u * ratios, free], axis=1)
+    able = rows.max(axis=1) < _LARGEST
+    if not able.any():
+        return weights, 0.0
+    on = on[able]
     gain = np.append(np.ones(len(on)), -1.0)
-    matrix = np.column_stack([np.concatenate([(u * ratios).T, free.T]), price])
-    # nobody's regret is above n Δ_max: where no pulls are feasible, the LP would be unbounded otherwise
-    most = np.concatenate([np.ones(len(gaps)), np.zeros(free.shape[1]), [terms.n * gaps.max() / u]])
-    found = linprog(-gain, A_ub=np.vstack([matrix, gain]), b_ub=most, method="highs")
+    price = np.concatenate([-u / (terms.n * gaps), -np.ones(free.shape[1])])
+    scale = np.maximum(np.abs(price), 1.0)  # a row of an arm that n rounds can hardly lose anything on
+    matrix = np.column_stack([rows[able].T, price]) / scale[:, None]
+    limits = np.concatenate([np.ones(len(gaps)), np.zeros(free.shape[1])]) / scale
+    found = linprog(-gain, A_ub=np.vstack([matrix, gain]), b_ub=np.append(limits, most / u), method="highs")
     if found.x is None:
         return weights, 0.0
     weights[on] = np.maximum(found.x[:-1], 0.0) * u / levels[on]
