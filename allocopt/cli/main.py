@@ -9,6 +9,7 @@ import typer
 
 from allocopt.base.errors import AllocoptError
 from allocopt.cli import (  # noqa: F401  # each adds its command to the application
+    bound,
     demo,
     hardness,
     schedule,

@@ -7,9 +7,10 @@ shows them. matplotlib is loaded when the first figure is drawn.
 from __future__ import annotations
 
 from allocopt.insight.plots.allocation_bars import allocation
+from allocopt.insight.plots.bound_curve import bound_curve
 from allocopt.insight.plots.curves import family_curve, regret_curves
 from allocopt.insight.plots.files import save
 from allocopt.insight.plots.heat_maps import heat_map
 from allocopt.insight.plots.instance_geometry import geometry
 
-__all__ = ["allocation", "family_curve", "geometry", "heat_map", "regret_curves", "save"]
+__all__ = ["allocation", "bound_curve", "family_curve", "geometry", "heat_map", "regret_curves", "save"]
