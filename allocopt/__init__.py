@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import NotProven as NotProven
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
-    from allocopt.certify.monitor import Progress as Progress
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
@@ -48,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.model import programs as programs
     from allocopt.model.bandit import LinearBandit as LinearBandit
     from allocopt.model.program import AllocationProgram as AllocationProgram
+    from allocopt.model.progress import Progress as Progress
     from allocopt.model.solution import Solution as Solution
     from allocopt.model.solution import Status as Status
     from allocopt.play.audit import Audit as Audit
@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.play.simulation.result import SimulationResult as SimulationResult
     from allocopt.play.simulation.result import load_simulation as load_simulation
     from allocopt.play.simulation.simulate import simulate as simulate
+    from allocopt.solvers import settings as settings
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
     from allocopt.solving.batch import solve_many as solve_many
@@ -70,6 +71,7 @@ _MODULES = {
     "plots": "insight.plots",
     "policies": "policies",
     "programs": "model.programs",
+    "settings": "solvers.settings",
 }
 """The public modules by name."""
 
@@ -82,7 +84,7 @@ _NAMES = {
         "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
     ),
     "certify.enclosure": ("Enclosure",),
-    "certify.monitor": ("Progress",),
+    "model.progress": ("Progress",),
     "certify.proofs.reading": ("load_solution",),
     "insight.bounds.bound": ("FiniteTimeBound", "finite_time_bound"),
     "insight.bounds.reading": ("load_bound",),

@@ -21,7 +21,7 @@ from pathlib import Path
 from comparing.floors import pass_floor, speed_floor
 from comparing.report import machine, markdown, plain
 from comparing.rows import OURS, Report, say
-from comparing.tables import compare, example, large, verified
+from comparing.tables import compare, example, large
 
 import allocopt
 from allocopt.insight.instances import random_unit
@@ -63,10 +63,9 @@ def main() -> None:
     rows = compare(QUICK_INSTANCES if quick else INSTANCES)
     priced = large(QUICK_LARGE if quick else LARGE)
     paper = example(EPSILONS)
-    proofs = verified(QUICK_INSTANCES[:1] if quick else INSTANCES[-1:])
     floors = [speed_floor(rows), pass_floor(priced)]
     command = "python benchmarks/compare.py --quick" if quick else "make bench"
-    report = Report(command, machine(), time.perf_counter() - start, rows, priced, paper, proofs, floors)
+    report = Report(command, machine(), time.perf_counter() - start, rows, priced, paper, floors)
     text = markdown(report)
     if output is not None:
         output.write_text(text, encoding="utf-8")

@@ -4,8 +4,9 @@
     python benchmarks/mutants.py --file canonical --most 50 --seed 1
     python benchmarks/mutants.py --report              write MUTANTS.md from the results
 
-Results are kept line by line in mutants.jsonl, so a run can be stopped and taken up again; a change of a file makes its mutants new.
-Why survivors are harmless is written by hand into mutants_harmless.json. Needs os.fork (Linux, macOS).
+Results are kept line by line in mutants.jsonl, so a run can be stopped and taken up again; a change of a function makes its
+mutants new, one elsewhere in the file does not, nor does moving the file. Why survivors are harmless is written by hand into
+mutants_harmless.json. Needs os.fork (Linux, macOS).
 """
 
 from __future__ import annotations
@@ -22,32 +23,38 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS, HARMLESS, REPORT = HERE / "mutants.jsonl", HERE / "mutants_harmless.json", HERE / "MUTANTS.md"
-TIMEOUT = 90.0  # seconds; the judges take a tenth of that
+TIMEOUT = 60  # seconds of processor time; the judges take a tenth of that
 MEMORY = 6 * 2**30
 _TESTS = "not missing and not without_a_margin and not without_its_margins"  # tests of the tests themselves
 _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "allocopt/certify/floating.py": ("margins", "modulo"),
-    "allocopt/certify/canonical.py": ("margins", "balls"),
-    "allocopt/certify/modulo.py": ("modulo", "span", "reduction"),
-    "allocopt/certify/span.py": ("span", "reduction", "balls"),
-    "allocopt/certify/reduction.py": ("reduction", "span", "balls"),
-    "allocopt/certify/feasibility.py": ("balls", "reduction"),
-    "allocopt/certify/balls.py": ("balls",),
-    "allocopt/certify/exact.py": ("reduction", "balls"),
-    "allocopt/certify/assumptions.py": ("span", "reduction"),
-    "allocopt/gaps.py": ("modulo",),
+    "canonical.py": ("parts", "margins", "balls"),
+    "modulo.py": ("parts", "modulo", "span", "reduction"),
+    "span.py": ("parts", "span", "reduction", "balls"),
+    "reduction.py": ("parts", "reduction", "span", "balls"),
+    "feasibility.py": ("parts", "balls", "reduction"),
+    "balls.py": ("parts", "balls"),
+    "gaps.py": ("parts", "modulo"),
+    "exact.py": ("parts", "reduction", "balls"),
+    "floating.py": ("parts", "margins", "modulo"),
+    "assumptions.py": ("span", "reduction"),
 }
+# functions that only propose what others check: their mutants come last
+PROPOSALS = (
+    "tidy", "settle", "whitener", "_proposed_basis", "_spanning_coordinates", "spanning_coordinates", "spanning_rows",
+    "_complete_pivoting", "_Proof._scales", "_target_name",
+)  # fmt: skip
 LOADED = (
     "numpy",
     "scipy.linalg",
@@ -71,11 +78,31 @@ class Mutant:
     after: str
     start: int
     stop: int
+    owner: str
+    """The class that it is in."""
+    within: int
+    """Where the function (or other statement) that it is in begins."""
+    text: str
+    """The text of that function."""
 
     @property
     def name(self) -> str:
-        """What `mutants_harmless.json` calls it; line numbers change, names of functions less often."""
-        return f"{self.file}:{self.where}: {self.before} → {self.after}"
+        """What `mutants_harmless.json` calls it; line numbers and folders change, names of functions less often."""
+        return f"{Path(self.file).name}:{self.where}: {self.before} → {self.after}"
+
+    @property
+    def place(self) -> str:
+        """The same with the line that it is in: for names that a function has several of."""
+        raw = self.text.encode()
+        at = self.start - self.within
+        first, last = raw.rfind(b"\n", 0, at) + 1, raw.find(b"\n", at)
+        return f"{self.name} in: {raw[first : last if last >= 0 else None].decode().strip()}"
+
+    @property
+    def key(self) -> str:
+        """Of one change of one function, wherever that is."""
+        spot = f"{Path(self.file).name}:{self.start - self.within}:{self.stop - self.within}:{self.after}:"
+        return hashlib.sha256(f"{spot}{self.owner and self.owner + '.'}{self.text}".encode()).hexdigest()[:16]
 
 
 _ARITHMETIC: dict[type, type] = {
@@ -102,15 +129,30 @@ class _Finder(ast.NodeVisitor):
         for line in self.raw.splitlines(keepends=True):
             self.lines.append(self.lines[-1] + len(line))
         self.scope: list[str] = []
+        self.unit = ("", 0, "")
         self.found: list[Mutant] = []
-        self.visit(ast.parse(text))
+        self._statements(ast.parse(text).body)
+
+    def _span(self, node: Any) -> tuple[int, int]:
+        return (
+            self.lines[node.lineno - 1] + node.col_offset,
+            self.lines[node.end_lineno - 1] + node.end_col_offset,
+        )
+
+    def _statements(self, body: list[ast.stmt]) -> None:
+        """Of a module or a class: each is a text of its own."""
+        for statement in body:
+            start, stop = self._span(statement)
+            self.unit = (".".join(self.scope), start, self.raw[start:stop].decode())
+            self.visit(statement)
 
     def _add(self, node: Any, after: str) -> None:
-        start = self.lines[node.lineno - 1] + node.col_offset
-        stop = self.lines[node.end_lineno - 1] + node.end_col_offset
+        start, stop = self._span(node)
         before = self.raw[start:stop].decode()
         where = ".".join(self.scope) or "module"
-        self.found.append(Mutant(self.file, node.lineno, where, " ".join(before.split()), after, start, stop))
+        self.found.append(
+            Mutant(self.file, node.lineno, where, " ".join(before.split()), after, start, stop, *self.unit)
+        )
 
     def _change(self, node: Any, **fields: Any) -> None:
         old = {name: getattr(node, name) for name in fields}
@@ -130,8 +172,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.scope.append(node.name)
-        for statement in node.body:
-            self.visit(statement)
+        self._statements(node.body)
         self.scope.pop()
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -218,9 +259,20 @@ class _Finder(ast.NodeVisitor):
                 self._add(node, f"({changed!r})")
 
 
+def found(folder: str, name: str) -> str:
+    """The path of a file in one of the project's folders, wherever it is there now."""
+    paths = [p for p in (ROOT / folder).rglob(name) if "commands" not in p.parts]
+    if len(paths) != 1:
+        raise SystemExit(f"expected one {name} in {folder}/, found {len(paths)}")
+    return paths[0].relative_to(ROOT).as_posix()
+
+
 def mutants(file: str) -> list[Mutant]:
     """All changes of a file that are syntax at all."""
-    text = (ROOT / file).read_text(encoding="utf-8")
+    return mutants_of(file, (ROOT / file).read_text(encoding="utf-8"))
+
+
+def mutants_of(file: str, text: str) -> list[Mutant]:
     result = []
     for mutant in _Finder(file, text).found:
         try:
@@ -236,51 +288,81 @@ def changed(text: str, mutant: Mutant) -> str:
     return (raw[: mutant.start] + mutant.after.encode() + raw[mutant.stop :]).decode()
 
 
-def key(mutant: Mutant, text: str) -> str:
-    """Of one change of one text."""
-    return hashlib.sha256(f"{mutant.start}:{mutant.stop}:{mutant.after}:{text}".encode()).hexdigest()[:16]
-
-
 def copy_of_the_package(folder: Path) -> None:
     """What the judges need, without machine code that may be stale."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc", ".hypothesis")
     for name in ("allocopt", "solvers", "tests"):
-        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+        if (ROOT / name).exists():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def judged(folder: Path, file: str, timeout: float = TIMEOUT) -> tuple[str, float, str]:
-    """What the judges say of the copy in ``folder``, in a process of its own that inherits what is slow to import."""
-    start = time.perf_counter()
-    log = folder / "log.txt"
-    child = os.fork()
-    if child == 0:
-        _run_judges(folder, file, log)
-    deadline = start + timeout
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        if time.perf_counter() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return "timeout", time.perf_counter() - start, ""
-        time.sleep(0.02)
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    failed = [
-        line.split(" - ")[0].split("::", 1)[-1] for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))
-    ]
-    result = "survived" if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 else "killed"
-    return result, time.perf_counter() - start, failed[0] if failed else ""
+class Order:
+    """A plugin of pytest: the tests that noticed most changes nearby come first. Which of them run does not depend on it."""
+
+    def __init__(self, kills: Counter[str]) -> None:
+        self.kills = kills
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: -self.kills[item.name])
 
 
-def _run_judges(folder: Path, file: str, log: Path) -> None:
+def kills(results: Iterable[dict[str, Any]], file: str, where: str) -> Counter[str]:
+    """How often each test noticed a change of this file, those of this function above all."""
+    count: Counter[str] = Counter()
+    for result in results:
+        if Path(result["file"]).name == Path(file).name:
+            count[result["by"]] += 1000 if result["where"] == where else 1
+    return count
+
+
+class Judge:
+    """A copy of the package, and a process that tries the judges on it and inherits what is slow to import."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log.txt"
+        folder.mkdir()
+        copy_of_the_package(folder)
+        self.mutant: Mutant | None = None
+
+    def begin(self, file: str, mutant: Mutant | None, first: Counter[str]) -> None:
+        """Start judging a mutant of a file, or the file as it is; the tests in ``first`` come first."""
+        self.file, self.mutant = file, mutant
+        text = (ROOT / file).read_text(encoding="utf-8")
+        (self.folder / file).write_text(changed(text, mutant) if mutant else text, encoding="utf-8")
+        self.start = time.perf_counter()
+        self.child = os.fork()
+        if self.child == 0:
+            _run_judges(self.folder, file, self.log, first)
+
+    def done(self) -> tuple[str, float, str] | None:
+        """The verdict, the seconds it took and the test that failed; None while the judges are still at it."""
+        ended, status = os.waitpid(self.child, os.WNOHANG)
+        spent = time.perf_counter() - self.start
+        if not ended:
+            return None
+        shutil.copy(ROOT / self.file, self.folder / self.file)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return "timeout", spent, ""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        failed = [
+            line.split(" - ")[0].split("::", 1)[-1]
+            for line in text.splitlines()
+            if line.startswith(("FAILED", "ERROR"))
+        ]
+        result = "survived" if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 else "killed"
+        return result, spent, failed[0] if failed else ""
+
+
+def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None:
     """In the child: never returns."""
     code = 99
     try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT + 5))
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)
@@ -289,7 +371,7 @@ def _run_judges(folder: Path, file: str, log: Path) -> None:
         sys.dont_write_bytecode = True
         import pytest
 
-        tests = [f"tests/certify/test_{name}.py" for name in JUDGES[file]]
+        tests = [found("tests", f"test_{name}.py") for name in JUDGES[Path(file).name]]
         code = int(
             pytest.main(
                 [
@@ -305,7 +387,8 @@ def _run_judges(folder: Path, file: str, log: Path) -> None:
                     "-k",
                     _TESTS,
                     *tests,
-                ]
+                ],
+                plugins=[Order(first)],
             )
         )
     finally:
@@ -323,66 +406,98 @@ def known() -> dict[str, dict[str, Any]]:
 
 def chosen(files: list[str]) -> Iterator[tuple[str, Mutant]]:
     for file in files:
-        text = (ROOT / file).read_text(encoding="utf-8")
         for mutant in mutants(file):
-            yield key(mutant, text), mutant
+            yield mutant.key, mutant
 
 
-def run(files: list[str], most: int | None, seed: int, again: bool) -> int:
-    """Judge what is left to judge; the number of survivors."""
+def run(files: list[str], most: int | None, seed: int, again: bool, processes: int) -> None:
+    """Judge what is left to judge."""
     before = known()
     if again:
-        left = [(k, m) for k, m in chosen(files) if k in before and before[k]["result"] == "survived"]
+        reasons = harmless()
+        left = [
+            (k, m)
+            for k, m in chosen(files)
+            if k in before
+            and before[k]["result"] == "survived"
+            and "not judged again" in (reason(reasons, m) or "not judged again")
+        ]
     else:
         left = [(k, m) for k, m in chosen(files) if k not in before]
     random.Random(seed).shuffle(left)
+    left.sort(key=lambda pair: (pair[1].where in PROPOSALS, files.index(pair[1].file)))
     left = left[:most]
     for name in LOADED:
         importlib.import_module(name)
-    survivors = 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        copy_of_the_package(folder)
+        judges = [Judge(Path(temporary) / str(n)) for n in range(processes)]
         for file in files:
-            verdict, seconds, failed = judged(folder, file)
-            print(
-                f"{file}: {len([m for _, m in left if m.file == file])} mutants; unchanged, {seconds:.1f} s: {verdict} {failed}"
-            )
-            if verdict != "survived":
-                print((folder / "log.txt").read_text())
+            print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
+        for file in {JUDGES[Path(m.file).name]: m.file for _, m in left}.values():
+            judges[0].begin(file, None, Counter())
+            while (verdict := judges[0].done()) is None:
+                time.sleep(0.05)
+            print(f"unchanged, {verdict[1]:.1f} s: {verdict[0]} {verdict[2]}", flush=True)
+            if verdict[0] != "survived":
+                print(judges[0].log.read_text())
                 raise SystemExit("the judges do not like the code as it is")
-        start = time.perf_counter()
-        with RESULTS.open("a", encoding="utf-8") as out:
-            for n, (identity, mutant) in enumerate(left, 1):
-                text = (ROOT / mutant.file).read_text(encoding="utf-8")
-                (folder / mutant.file).write_text(changed(text, mutant), encoding="utf-8")
-                verdict, seconds, failed = judged(folder, mutant.file)
-                (folder / mutant.file).write_text(text, encoding="utf-8")
-                record = {
-                    "key": identity,
-                    **asdict(mutant),
-                    "result": verdict,
-                    "seconds": round(seconds, 2),
-                    "by": failed,
-                }
-                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+        _judge_all(judges, left, list(before.values()))
+
+
+def _judge_all(judges: list[Judge], left: list[tuple[str, Mutant]], results: list[dict[str, Any]]) -> None:
+    start, done, survivors = time.perf_counter(), 0, 0
+    idle, busy, waiting = list(judges), [], [m for _, m in reversed(left)]
+    with RESULTS.open("a", encoding="utf-8") as out:
+        while busy or waiting:
+            while idle and waiting:
+                judge, mutant = idle.pop(), waiting.pop()
+                judge.begin(mutant.file, mutant, kills(results, mutant.file, mutant.where))
+                busy.append(judge)
+            time.sleep(0.02)
+            for judge in list(busy):
+                verdict = judge.done()
+                if verdict is None:
+                    continue
+                busy.remove(judge)
+                idle.append(judge)
+                assert judge.mutant is not None
+                results.append(record(judge.mutant, *verdict))
+                out.write(json.dumps(results[-1], ensure_ascii=False) + "\n")
                 out.flush()
-                survivors += verdict == "survived"
-                if verdict == "survived":
-                    print(f"  survived: {mutant.file}:{mutant.line} {mutant.name.split(': ', 1)[1]}", flush=True)
-                if n % 25 == 0 or n == len(left):
+                done += 1
+                if verdict[0] == "survived":
+                    survivors += 1
+                    print(f"  survived: {judge.mutant.line} {judge.mutant.name}", flush=True)
+                if done % 25 == 0 or done == len(left):
                     spent = time.perf_counter() - start
+                    rest = spent / done * (len(left) - done)
                     print(
-                        f"{n} of {len(left)}, {survivors} survived, {spent:.0f} s, about {spent / n * (len(left) - n):.0f} s left",
+                        f"{done} of {len(left)}, {survivors} survived, {spent:.0f} s, about {rest:.0f} s left",
                         flush=True,
                     )
-    return survivors
+
+
+def record(mutant: Mutant, result: str, seconds: float, by: str) -> dict[str, Any]:
+    """What is kept of a verdict; results are found by their key, the rest is for people."""
+    kept = {name: getattr(mutant, name) for name in ("key", "file", "line", "where", "before", "after")}
+    return {**kept, "result": result, "seconds": round(seconds, 2), "by": by}
+
+
+def reason(reasons: dict[str, str], mutant: Mutant) -> str | None:
+    """Why a survivor does no harm: by its line, or by its function."""
+    return reasons.get(mutant.place, reasons.get(mutant.name))
+
+
+def harmless() -> dict[str, str]:
+    """Why survivors do no harm, by their names."""
+    reasons: dict[str, str] = json.loads(HARMLESS.read_text(encoding="utf-8")) if HARMLESS.exists() else {}
+    return reasons
 
 
 def report() -> str:
     """The results as Markdown; survivors without a reason are named as such."""
     results = known()
-    reasons: dict[str, str] = json.loads(HARMLESS.read_text(encoding="utf-8")) if HARMLESS.exists() else {}
+    reasons = harmless()
     lines = [
         "# Mutants of the certificate", "",
         "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a",
@@ -392,7 +507,7 @@ def report() -> str:
     ]  # fmt: skip
     totals = [0] * 6
     survivors: list[tuple[Mutant, str]] = []
-    for file in JUDGES:
+    for file in (found("allocopt", name) for name in JUDGES):
         all_of_it = list(chosen([file]))
         ran = [(results[k]["result"], m) for k, m in all_of_it if k in results]
         dead = sum(r != "survived" for r, _ in ran)
@@ -400,19 +515,19 @@ def report() -> str:
         row = [len(all_of_it), len(ran), dead, late, len(ran) - dead, len(all_of_it) - len(ran)]
         totals = [x + y for x, y in zip(totals, row, strict=True)]
         lines.append(f"| {file} | " + " | ".join(map(str, row)) + " |")
-        survivors += [(m, reasons.get(m.name, "**not looked at yet**")) for r, m in ran if r == "survived"]
+        survivors += [(m, reason(reasons, m) or "**not looked at yet**") for r, m in ran if r == "survived"]
     lines += ["| all | " + " | ".join(map(str, totals)) + " |", "", "## Survivors", ""]
     lines += [
         "Each with the reason why it can do no harm: no bound becomes wrong and no status better than it should be.",
         "",
     ]
     file = ""
-    for mutant, reason in survivors:
+    for mutant, why in survivors:
         if mutant.file != file:
             file = mutant.file
             lines += ["", f"### {file}", "", "| line | in | change | why it is harmless |", "|---|---|---|---|"]
         change = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")
-        lines.append(f"| {mutant.line} | {mutant.where} | {change} | {reason} |")
+        lines.append(f"| {mutant.line} | {mutant.where} | {change} | {why} |")
     return "\n".join(lines) + "\n"
 
 
@@ -421,12 +536,14 @@ def main() -> None:
     parser.add_argument("--file", action="append", help="only files whose name contains this (may be repeated)")
     parser.add_argument("--most", type=int, help="at most so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", action="store_true", help="only survivors, once more, after new tests")
+    parser.add_argument("--again", action="store_true", help="only survivors without a reason, after new tests")
+    parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
     arguments = parser.parse_args()
-    files = [f for f in JUDGES if not arguments.file or any(part in f for part in arguments.file)]
+    names = [name for name in JUDGES if not arguments.file or any(part in name for part in arguments.file)]
     if not arguments.report:
-        run(files, arguments.most, arguments.seed, arguments.again)
+        files = [found("allocopt", name) for name in names]
+        run(files, arguments.most, arguments.seed, arguments.again, arguments.processes)
     REPORT.write_text(report(), encoding="utf-8")
 
 

@@ -27,6 +27,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution
 from allocopt.solvers import streaming
+from allocopt.solvers.settings import StreamingSettings
 
 LONGEST = 120
 """Seconds after which an instance counts as stuck."""
@@ -117,7 +118,7 @@ def in_blocks() -> Iterator[None]:
     """Every array is a large set, seen in blocks of seven rows through a pool of a few arms."""
     new = [
         (opening, "LARGE", 0), (opening, "SHARED", 0), (opening, "MANY", 0), (blocks, "block_rows", lambda columns: 7),
-        (survey, "KEEP", 1), (spanning, "SAMPLE", 2), (streaming, "_ENTER", 1),
+        (survey, "KEEP", 1), (spanning, "SAMPLE", 2), (streaming, "DEFAULT", StreamingSettings(entering=1)),
     ]  # fmt: skip
     old = [(module, name, getattr(module, name)) for module, name, _ in new]
     for module, name, value in new:

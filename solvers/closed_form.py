@@ -16,10 +16,13 @@ from allocopt.base.errors import MethodUnavailable
 from allocopt.base.tolerances import EPS
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
-from allocopt.certify.monitor import Monitor
+from allocopt.solvers import active_set
+from allocopt.solvers.monitor import Monitor
+from allocopt.solvers.settings import ClosedFormSettings
 
-__all__ = ["Directions", "EqualGaps", "solve", "structure"]
+__all__ = ["Directions", "EqualGaps", "no_formula", "solve", "structure"]
 
+_MANY = 50  # times r² arms are not searched for directions
 _PARALLEL = 64 * EPS  # sine of the angle below which two rows are one direction
 
 
@@ -46,6 +49,13 @@ def structure(problem: Canonical) -> Directions | EqualGaps | None:
     return _directions(problem) or _equal_gaps(problem)
 
 
+def no_formula(problem: Canonical) -> str | None:
+    """What a problem without a formula lacks; None where there is one."""
+    if structure(problem) is not None:
+        return None
+    return "needs linearly independent directions (orthogonal arms, a one-dimensional quotient) or equal gaps"
+
+
 def _unit(rows: Array) -> tuple[Array, Array]:
     """Unit rows with a positive largest entry, and the signed lengths."""
     size = np.abs(rows).max(axis=1)
@@ -56,7 +66,7 @@ def _unit(rows: Array) -> tuple[Array, Array]:
 
 def _directions(problem: Canonical) -> Directions | None:
     r = problem.rank
-    if r > 1 and len(problem.features) > 50 * r * r:
+    if r > 1 and len(problem.features) > _MANY * r * r:
         return None  # so many arms along so few directions is not worth the search
     features, feature_length = _unit(problem.features)
     axes: list[Array] = []
@@ -95,7 +105,7 @@ def _equal_gaps(problem: Canonical) -> EqualGaps | None:
     return EqualGaps(factor) if same.all() else None
 
 
-def solve(problem: Canonical, monitor: Monitor) -> dict[str, float | str]:
+def solve(problem: Canonical, monitor: Monitor, settings: ClosedFormSettings | None = None) -> dict[str, float | str]:
     """Apply the formula; `MethodUnavailable` where there is none."""
     form = structure(problem)
     if form is None:
@@ -110,7 +120,5 @@ def solve(problem: Canonical, monitor: Monitor) -> dict[str, float | str]:
         multipliers[form.targets[asked]] = form.ratios[asked] ** 2
         monitor.report(alpha, multipliers, 1)
         return {"formula": "independent directions"}
-    from allocopt.solvers import active_set
-
     stats = active_set.solve(problem, monitor)
     return {"formula": "equal gaps", "formula_value": form.factor**2 * problem.rank, **stats}

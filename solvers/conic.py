@@ -22,26 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidOption, LicenseMissing, MethodUnavailable, SolverFailed
+from allocopt.base.errors import LicenseMissing, MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers.interior_point import starting_point
+from allocopt.solvers.monitor import Monitor, OutOfTime
+from allocopt.solvers.settings import ConicSettings
 
-__all__ = ["FORMULATIONS", "SOLVERS", "mosek_status", "solve"]
-
-SOLVERS = ("CLARABEL", "SCS", "MOSEK")
-FORMULATIONS = ("compact", "lmi")
-
-_ROUNDS = 8  # a backstop: two or three gain anything with Clarabel, three or four with SCS
-_WORTHWHILE = 0.5  # go on re-whitening while a round brings the certified gap below this fraction of what it was
-_SAFETY = 1e-2  # the solver's own tolerance as a fraction of the gap asked for: its residuals are not our gap
-_TIGHTEST = 1e-11  # below this Clarabel's and MOSEK's steps are rounding noise
-_LOOSEST = 1e-10  # cheap for an interior point: the last digits cost a couple of steps, and λ needs them
-_SCS_TIGHTEST = 1e-9  # beyond this a first-order method takes longer than it is worth
-_SCS_ITERATIONS = 3_000  # a round: in a bad basis SCS crawls, and what it has by then is enough to find a better one
-_MIX = 1e-8  # share of the first allocation in the one that whitens: keeps M definite where the answer's is singular
-_SPAN = 1e-10  # singular values of the whitened targets below this fraction of the largest are not part of their span
+__all__ = ["mosek_status", "solve"]
 
 _MOSEK_LICENCE_HELP = (
     "put mosek.lic in the folder 'mosek' of your home directory or point MOSEKLM_LICENSE_FILE to it "
@@ -50,21 +38,23 @@ _MOSEK_LICENCE_HELP = (
 
 
 def solve(
-    problem: Canonical, monitor: Monitor, *, solver: str = "CLARABEL", formulation: str = "compact"
+    problem: Canonical,
+    monitor: Monitor,
+    settings: ConicSettings = ConicSettings(),  # noqa: B008  # it is frozen
 ) -> dict[str, float | str]:
     """Solve a few times, each in the basis that the answer before it suggests; every answer goes to ``monitor``."""
-    name = _checked(solver, formulation)
+    name = settings.solver
     cp = _cvxpy()
     _require(cp, name)
 
     first = best = starting_point(problem)
     gap = monitor.report(first, np.ones(len(problem.targets)), 0).gap
     iterations, rounds, status = 0, 0, "not started"
-    while rounds < _ROUNDS and not monitor.done:
+    while rounds < settings.max_rounds and not monitor.done:
         monitor.tick()
         try:
-            model = _model(cp, problem, (1.0 - _MIX) * best + _MIX * first, formulation)
-            answer = _solve_model(model, problem, name, monitor)
+            model = _model(cp, problem, (1.0 - settings.mix) * best + settings.mix * first, settings)
+            answer = _solve_model(model, problem, settings, monitor)
         except SolverFailed:
             monitor.tick()  # a solver that ran out of time is not a failure
             if rounds:
@@ -74,7 +64,7 @@ def solve(
         iterations += answer.iterations
         status = answer.status
         bounds = monitor.report(answer.alpha, answer.multipliers, iterations)
-        if not bounds.gap < _WORTHWHILE * gap:
+        if not bounds.gap < settings.worthwhile * gap:
             break
         best, gap = bounds.alpha, bounds.gap
     return {"iterations": iterations, "rounds": rounds, "solver": name, "solver_status": status}
@@ -96,16 +86,6 @@ def mosek_status() -> str | None:
     except mosek.Error:
         return "no licence"
     return None
-
-
-def _checked(solver: str, formulation: str) -> str:
-    """The solver's name in capitals; raises for anything that is not on the lists."""
-    name = solver.upper() if isinstance(solver, str) else solver
-    if name not in SOLVERS:
-        raise InvalidOption(f"solver: {solver!r} is not one of {', '.join(SOLVERS)}")
-    if formulation not in FORMULATIONS:
-        raise InvalidOption(f"formulation: {formulation!r} is not one of {', '.join(FORMULATIONS)}")
-    return name
 
 
 def _cvxpy() -> Any:
@@ -148,7 +128,7 @@ class _Model:
     unit: float
 
 
-def _model(cp: Any, problem: Canonical, alpha: Array, formulation: str) -> _Model:
+def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -> _Model:
     """The program in units in which ``alpha`` costs 1 and in the basis in which M(alpha) = I."""
     basis = whitener(problem, alpha)
     if basis is None:
@@ -166,8 +146,8 @@ def _model(cp: Any, problem: Canonical, alpha: Array, formulation: str) -> _Mode
     if problem.upper is not None:
         finite = np.flatnonzero(np.isfinite(problem.upper))
         bounds.append(x[finite] <= problem.upper[finite] / unit)
-    if formulation == "compact":
-        span = _span(targets)
+    if settings.formulation == "compact":
+        span = _span(targets, settings.span)
         q = span.shape[1]
         bound = cp.Variable((q, q), symmetric=True)
         cone = cp.bmat([[information, span], [span.T, bound]]) >> 0
@@ -186,24 +166,25 @@ def _squares(rows: Array) -> Array:
     return result
 
 
-def _span(targets: Array) -> Array:
+def _span(targets: Array, least: float) -> Array:
     """An orthonormal basis (columns) of the targets' span; outside it S would have to be infinite."""
     _, values, vectors = np.linalg.svd(targets, full_matrices=False)
-    inside = values > _SPAN * values[0]
+    inside = values > least * values[0]
     if len(values) == targets.shape[1] and inside.all():
         return np.eye(targets.shape[1])
     result: Array = vectors[inside].T
     return result
 
 
-def _solve_model(model: _Model, problem: Canonical, name: str, monitor: Monitor) -> _Answer:
+def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, monitor: Monitor) -> _Answer:
     """One conic solve; `SolverFailed` with the solver's own reason where it brings nothing."""
+    name = settings.solver
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "may be inaccurate": the certificate says how inaccurate
         try:
             model.problem.get_problem_data(name)  # cvxpy keeps the result; its time must not count as the solver's
             monitor.tick()
-            model.problem.solve(solver=name, verbose=False, **_options(name, monitor))
+            model.problem.solve(solver=name, verbose=False, **_options(settings, monitor))
         except OutOfTime:
             raise
         except Exception as error:  # each solver has exceptions of its own, and cvxpy passes them through
@@ -223,17 +204,18 @@ def _solve_model(model: _Model, problem: Canonical, name: str, monitor: Monitor)
     return _Answer(alpha, np.maximum(multipliers, 0.0) * model.unit, int(steps or 0), status)
 
 
-def _options(name: str, monitor: Monitor) -> dict[str, Any]:
+def _options(settings: ConicSettings, monitor: Monitor) -> dict[str, Any]:
     """Tolerances from the gap that is asked for, and the time that is left, in each solver's own words."""
-    tol = min(max(_SAFETY * monitor.tol, _TIGHTEST), _LOOSEST)
+    name = settings.solver
+    tol = min(max(settings.tol_fraction * monitor.tol, settings.tightest), settings.loosest)
     seconds = monitor.seconds_left
     limited = np.isfinite(seconds)
     if name == "CLARABEL":
         options = {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol, "tol_ktratio": tol, "accept_unknown": True}
         return {**options, "time_limit": seconds} if limited else options
     if name == "SCS":
-        eps = max(tol, _SCS_TIGHTEST)
-        options = {"eps_abs": eps, "eps_rel": eps, "max_iters": _SCS_ITERATIONS}
+        eps = max(tol, settings.scs_tightest)
+        options = {"eps_abs": eps, "eps_rel": eps, "max_iters": settings.scs_iterations}
         return {**options, "time_limit_secs": seconds} if limited else options
     parameters = {f"MSK_DPAR_INTPNT_CO_TOL_{kind}": tol for kind in ("PFEAS", "DFEAS", "REL_GAP", "MU_RED")}
     if limited:

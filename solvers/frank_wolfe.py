@@ -24,73 +24,57 @@ import scipy.linalg as sla
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.tolerances import EPS
-from allocopt.base.validation import Array, IntArray, whole_number
+from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers.interior_point import starting_point
+from allocopt.solvers.monitor import Monitor
+from allocopt.solvers.settings import FrankWolfeSettings
 
 __all__ = ["solve"]
 
-_FIRST_POWER = 10.0  # p of the start: smooth enough for long steps
-_POWER_GROWTH = 1.2  # of p, when an update of the multipliers c did not do its work
-_MAX_POWER = 1e9  # g^p is noise beyond: log g has an error of ~1e-15 and more
-_SLACK_SHRINK = 0.9  # what an update of c has to do to the slack, else p grows
-_BALANCE = 0.5  # update c once the Frank–Wolfe gap is below this part of the slack
-_FLOOR = 0.1  # no c below this part of slack/m: harmless to the slack, and a target that is needed comes back soon
-_NEGLIGIBLE = 1e-15  # targets with less of π do not change prices in double precision
-_LAZY = 0.5  # a pair from the cache must promise this part of what the last full pricing offered
-_CACHED = 2  # cached candidates, in units of the rank
-_PRICE_EVERY = 50  # steps between full pricings at most: certificates come from them
-_REFRESH_EVERY = 50  # rank-two updates of M^-1 before it is computed afresh
-_ILL_CONDITIONED = 1e2  # |M^-1| in the current basis beyond which the basis is changed
-_FEW = 8  # start from a core set when there are more features than this times the rank
-_REPORT_DROP = 0.8  # report when the estimated gap has fallen to this part of the last reported one
-_REPORT_EVERY = 2000  # and after so many steps anyway
-_SINGULAR = 1e-12  # det M(t)/det M below which a line search does not go
-_SEARCH_ACCURACY = 0.1  # of the slope at the start of a line search: what is left is the next step's business
-_SEARCH_TRIALS = 30  # two are typical; every third bisects, so the bracket is 1000 times smaller at the end
-_DRIFT = 1e-10  # |Σ w_i price_i − 1|, which is 0 for an exact M^-1, beyond which it is computed afresh
-_ROUNDING = 1e-13  # a gap that is noise in double precision
-_BETTER = 0.99  # what counts as progress of the gap
-_HOPELESS_STEPS = 20_000  # without progress: the limit of this arithmetic
-_HOPELESS_UPDATES = 100  # of c without progress: the same
+_DEFAULT = FrankWolfeSettings()
 
 
-def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 200_000) -> dict[str, float]:
-    """Run until the gap is certified, ``max_iterations`` are used up or nothing improves any more."""
-    max_iterations = whole_number("max_iterations", max_iterations, least=1)
-    state = _State(problem, _start(problem))
+def solve(problem: Canonical, monitor: Monitor, settings: FrankWolfeSettings = _DEFAULT) -> dict[str, float]:
+    """Run until the gap is certified, all iterations are used up or nothing improves any more."""
+    state = _State(problem, _start(problem, settings.core_from), settings)
     cached: IntArray = np.zeros(0, dtype=np.int64)
     promise = 0.0  # what a pair must offer to be taken without pricing every feature
     reported, reported_at = float("inf"), 0
     best, best_at, updates = float("inf"), 0, 0  # best estimated gap, its step, and updates of c since
     failures = 0  # line searches in a row that could not move
     iteration = priced_at = full_pricings = 0
-    while iteration < max_iterations:
+    while iteration < settings.max_iterations:
         monitor.tick()
         pair, offer = state.best_pair(cached)
-        if offer < promise or promise == 0.0 or iteration - priced_at >= _PRICE_EVERY:
+        if offer < promise or promise == 0.0 or iteration - priced_at >= settings.price_every:
             prices = state.all_prices()
             full_pricings += 1
             priced_at = iteration
             top, away = int(np.argmax(prices)), int(state.support[np.argmin(prices[state.support])])
             fw_gap, slack = float(prices[top]) - 1.0, state.slack()
             gap = (1.0 + fw_gap) * (1.0 + slack) - 1.0
-            if gap <= monitor.tol or gap <= _REPORT_DROP * reported or iteration - reported_at >= _REPORT_EVERY:
+            if (
+                gap <= monitor.tol
+                or gap <= settings.report_drop * reported
+                or iteration - reported_at >= settings.report_every
+            ):
                 monitor.report(state.weights.copy(), state.multipliers, iteration)
                 reported, reported_at = gap, iteration
-                if monitor.done or gap <= max(0.1 * monitor.tol, _ROUNDING):  # or only rounding is in the way
+                if monitor.done or gap <= max(
+                    0.1 * monitor.tol, settings.rounding_gap
+                ):  # or only rounding is in the way
                     break
-            if gap < _BETTER * best:
+            if gap < settings.better * best:
                 best, best_at, updates = gap, iteration, 0
-            if updates > _HOPELESS_UPDATES or iteration - best_at > _HOPELESS_STEPS:
+            if updates > settings.max_idle_updates or iteration - best_at > settings.max_idle_steps:
                 break
-            if fw_gap <= _BALANCE * slack or failures > 1:
+            if fw_gap <= settings.balance * slack or failures > 1:
                 state.tighten(slack)
                 promise, failures, updates, iteration = 0.0, 0, updates + 1, iteration + 1
                 continue
-            cached = _candidates(prices, state.support, _CACHED * problem.rank)
-            pair, promise = (top, away), _LAZY * float(prices[top] - prices[away])
+            cached = _candidates(prices, state.support, settings.cached * problem.rank)
+            pair, promise = (top, away), settings.lazy_share * float(prices[top] - prices[away])
         failures = 0 if state.step(*pair) else failures + 1
         promise = 0.0 if failures else promise
         iteration += 1
@@ -100,11 +84,11 @@ def solve(problem: Canonical, monitor: Monitor, *, max_iterations: int = 200_000
     return {"iterations": iteration, "full_pricings": full_pricings, "smoothing": state.power}
 
 
-def _start(problem: Canonical) -> Array:
+def _start(problem: Canonical, core_from: int) -> Array:
     """Weights to start from: all of the interior point's start, or a core set of it when there are many features."""
     weights = starting_point(problem)
     r = problem.rank
-    if len(weights) > _FEW * r:
+    if len(weights) > core_from * r:
         rows = problem.features @ _basis(problem, weights) * np.sqrt(weights)[:, None]
         chosen: list[int] = []
         for _ in range(2):  # two well-conditioned bases: one alone leaves no room to move
@@ -125,10 +109,10 @@ def _basis(problem: Canonical, weights: Array) -> Array:
     return basis
 
 
-def _unsuited(basis: Array) -> bool:
+def _unsuited(basis: Array, ill_conditioned: float = _DEFAULT.ill_conditioned) -> bool:
     """Whether M^-1 = V Vᵀ, or M, is large; by the singular values of V, whose squares may be beyond the range of doubles."""
     sizes = np.linalg.svd(basis, compute_uv=False)
-    limit = math.sqrt(_ILL_CONDITIONED)
+    limit = math.sqrt(ill_conditioned)
     return not 1.0 / limit <= float(sizes[-1]) <= float(sizes[0]) <= limit
 
 
@@ -145,11 +129,12 @@ def _candidates(prices: Array, support: IntArray, count: int) -> IntArray:
 class _State:
     """w, M(w)^-1 and g in a basis in which M was the identity not long ago, and the multipliers c and power p of F."""
 
-    def __init__(self, problem: Canonical, weights: Array) -> None:
+    def __init__(self, problem: Canonical, weights: Array, settings: FrankWolfeSettings) -> None:
+        self.settings = settings
         self.white = problem  # the problem in the current basis
         self.weights = weights
         self.support: IntArray = np.flatnonzero(weights > 0)
-        self.power = _FIRST_POWER
+        self.power = self.settings.first_power
         self.log_c = np.zeros(len(problem.targets))
         self.last_slack = float("inf")
         self.age = 0  # rank-two updates since M^-1 was computed afresh
@@ -160,7 +145,7 @@ class _State:
     def refresh(self) -> None:
         """Compute M^-1 and g afresh; change the basis where it no longer suits M."""
         basis = _basis(self.white, self.weights)
-        if not self.inverse.size or _unsuited(basis):
+        if not self.inverse.size or _unsuited(basis, self.settings.ill_conditioned):
             self.white = Canonical(self.white.features @ basis, self.white.targets @ basis, self.white.base)
             basis = np.eye(len(basis))
         self.inverse = basis @ basis.T
@@ -174,7 +159,7 @@ class _State:
         score = self.log_c + self.power * np.log(self.g)
         share = np.exp(score - score.max())
         self.pi = share / share.sum()
-        self.on = np.flatnonzero(self.pi > _NEGLIGIBLE)
+        self.on = np.flatnonzero(self.pi > self.settings.negligible)
         self.multipliers = self.pi / self.g
 
     def slack(self) -> float:
@@ -191,10 +176,10 @@ class _State:
 
     def all_prices(self) -> Array:
         """The prices of all features, from an inverse that is young and true."""
-        if self.age >= _REFRESH_EVERY:
+        if self.age >= self.settings.refresh_every:
             self.refresh()
         prices = self.prices(None)
-        if self.age > 0 and not abs(float(self.weights @ prices) - 1.0) <= _DRIFT:
+        if self.age > 0 and not abs(float(self.weights @ prices) - 1.0) <= self.settings.drift:
             self.refresh()
             prices = self.prices(None)
         return prices
@@ -208,9 +193,9 @@ class _State:
 
     def tighten(self, slack: float) -> None:
         """c ← π, and a larger p where the last such update left too much slack."""
-        self.log_c = np.log(np.maximum(self.pi, _FLOOR * max(slack, EPS) / len(self.pi)))
-        if slack > _SLACK_SHRINK * self.last_slack:
-            self.power = min(self.power * _POWER_GROWTH, _MAX_POWER)
+        self.log_c = np.log(np.maximum(self.pi, self.settings.multiplier_floor * max(slack, EPS) / len(self.pi)))
+        if slack > self.settings.slack_shrink * self.last_slack:
+            self.power = min(self.power * self.settings.power_growth, self.settings.max_power)
         self.last_slack = slack
         self._weigh()
 
@@ -218,11 +203,13 @@ class _State:
         """Move weight between two features, by as much as lowers F most; False if that is not at all."""
         first, second = self.white.features[towards], self.white.features[away]
         u, v = self.inverse @ first, self.inverse @ second
-        segment = _Segment(self.white.targets @ u, self.white.targets @ v, u @ first, v @ second, u @ second)
+        segment = _Segment(
+            self.white.targets @ u, self.white.targets @ v, u @ first, v @ second, u @ second, self.settings.singular
+        )
         room = float(self.weights[away])
         t = self._search(segment, room)
         if not t > 0.0:
-            self.age = _REFRESH_EVERY  # the slope disagrees with the prices: drift
+            self.age = self.settings.refresh_every  # the slope disagrees with the prices: drift
             return False
         moved = segment.move(self.g, t)
         self.inverse = self.inverse + segment.inverse_change(u, v, t)
@@ -238,13 +225,13 @@ class _State:
         return True
 
     def _search(self, segment: _Segment, room: float) -> float:
-        """The t in [0, room] where F's slope vanishes (to `_SEARCH_ACCURACY`), by Newton's method within a bracket."""
+        """The t in [0, room] where F's slope vanishes (to ``search_accuracy``), by Newton's method within a bracket."""
         low, high = 0.0, room
         t, small = 0.0, 0.0
-        for trial in range(_SEARCH_TRIALS):
+        for trial in range(self.settings.search_trials):
             slope, curvature = segment.slope(self.g, self.log_c, self.power, t)
             if trial == 0:
-                small = -_SEARCH_ACCURACY * slope
+                small = -self.settings.search_accuracy * slope
             if abs(slope) <= small or (slope < 0.0 and t >= room):
                 return t
             if slope < 0.0:
@@ -265,7 +252,8 @@ class _State:
 class _Segment:
     """g_j along M + t (a_s a_sᵀ − a_v a_vᵀ): g + t (c1 + t c2)/E(t) by Woodbury's formula for two rows."""
 
-    def __init__(self, x: Array, y: Array, kss: float, kvv: float, ksv: float) -> None:
+    def __init__(self, x: Array, y: Array, kss: float, kvv: float, ksv: float, singular: float) -> None:
+        self.singular = singular
         self.kss, self.kvv, self.ksv = kss, kvv, ksv
         self.c1 = y * y - x * x
         self.c2 = x * x * kvv + y * y * kss - 2.0 * ksv * x * y
@@ -284,7 +272,7 @@ class _Segment:
     def slope(self, g: Array, log_c: Array, power: float, t: float) -> tuple[float, float]:
         """First and second derivative of F at t; inf where M(t) is not positive definite."""
         e, e_slope = self.determinant(t), self.e1 - 2.0 * t * self.e2
-        if e <= _SINGULAR:
+        if e <= self.singular:
             return float("inf"), float("inf")
         rise = (t / e) * (self.c1 + t * self.c2)
         at = g + rise

@@ -7,22 +7,22 @@ handful of passes is enough, however many arms there are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from allocopt.base.errors import SolverFailed
-from allocopt.base.validation import Array, IntArray, whole_number
+from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, tidy
-from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.solvers import active_set
+from allocopt.solvers.monitor import Monitor, OutOfTime
+from allocopt.solvers.settings import StreamingSettings
 
-__all__ = ["solve"]
+__all__ = ["DEFAULT", "solve"]
 
-_ENTER = 12  # times r arms enter the pool after a pass, for their price and for their constraint each
-_ROUGH = 1e-2  # gap to which the first pool is solved: a sample does not deserve more
-_SHARE = 0.3  # of the tolerance is what the pool's own gap may take
+DEFAULT = StreamingSettings()
 
 
 class Streamed(Protocol):
@@ -46,70 +46,105 @@ class Streamed(Protocol):
         """Certified bounds for all arms, and the arms that violate most."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Arms that are solved together, the pair (α, λ) to begin from, and the gap to aim at."""
+
+    arms: IntArray
+    pair: tuple[Array, Array] | None
+    tol: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What `active_set` made of a pool."""
+
+    part: Canonical
+    bounds: Bounds
+    steps: int
+    out_of_time: bool
+
+
 def solve(
     problem: Streamed,
     monitor: Monitor,
-    *,
-    max_passes: int = 200,
+    settings: StreamingSettings | None = None,
     start: tuple[IntArray, Array, Array] | None = None,
 ) -> dict[str, float]:
     """Alternate pools and pricing passes until the gap over all arms is certified or nothing enters any more.
 
     ``start`` is the solution of a similar problem: the arms in use, and α and λ of these.
     """
-    max_passes = whole_number("max_passes", max_passes, least=1)
-    pool = problem.first_pool()
-    pair: tuple[Array, Array] | None = None
-    tol = _ROUGH
-    if start is not None:
-        pool, pair = _extended(start[0], pool, start[1], start[2])
-        tol = _SHARE * monitor.tol
-    if len(pool) < problem.rank:
-        pool, pair = np.union1d(pool, problem.spanning_arms()), None
+    how = DEFAULT if settings is None else settings
+    sharp = how.tol_share * monitor.tol
+    pool = _first_pool(problem, how.rough_gap, sharp, start)
     steps = passes = 0
     spanning = False
-    while passes < max_passes and not monitor.done:
+    while passes < how.max_passes and not monitor.done:
         if passes:
             monitor.tick()
-        part = problem.part(pool)
-        inner = Monitor(part, monitor.method, max(tol, _SHARE * monitor.tol), monitor.seconds_left, None)
-        out_of_time = False
-        try:
-            steps += int(active_set.solve(part, inner, start=_proven(part, pair))["iterations"])
-        except OutOfTime:
-            if passes or inner.best is None:
-                raise
-            out_of_time = True  # one pass makes a certified answer of what there is
-        except SolverFailed:
-            if inner.best is None or not np.isfinite(inner.best.upper):
-                if spanning:
-                    raise
-                spanning = True  # the pool is numerically dependent: look for arms that are not
-                pool, pair = np.union1d(pool, problem.spanning_arms()), None
-                continue
-        best = inner.best
-        if best is None or not np.isfinite(best.upper):
-            raise SolverFailed("the information matrix of the arms in the pool is numerically singular")
-        best = tidy(part, best, inner.tol)
-        found = problem.price(pool, part, best.alpha, best.multipliers)
+        answer = _solved(problem, pool, monitor, how, first=not passes, again=not spanning)
+        if answer is None:  # the pool is numerically dependent: look for arms that are not
+            spanning = True
+            pool = _Pool(np.union1d(pool.arms, problem.spanning_arms()), None, pool.tol)
+            continue
+        steps += answer.steps
+        best = answer.bounds
+        found = problem.price(pool.arms, answer.part, best.alpha, best.multipliers)
         passes += 1
-        entering = _entering(problem, found)
-        stuck = not len(entering) and tol <= _SHARE * monitor.tol
-        final = found.bounds.gap <= monitor.tol or stuck or passes >= max_passes
+        entering = _entering(problem, found, how.entering)
+        stuck = not len(entering) and pool.tol <= sharp
+        final = found.bounds.gap <= monitor.tol or stuck or passes >= how.max_passes
         if final and not found.complete:  # arms that were screened out have the last word too
-            found = problem.price(pool, part, best.alpha, best.multipliers, last=True)
+            found = problem.price(pool.arms, answer.part, best.alpha, best.multipliers, last=True)
             passes += 1
-            entering = _entering(problem, found)
+            entering = _entering(problem, found, how.entering)
             stuck = stuck and not len(entering)
         if found.complete:
             monitor.record(found.bounds, passes)
-        if out_of_time:
+        if answer.out_of_time:
             raise OutOfTime
         if stuck:
             break  # the pool is as good as this arithmetic makes it
-        tol = _SHARE * monitor.tol if found.bounds.gap < 0.1 or not len(entering) else _ROUGH
-        pool, pair = _extended(pool, entering, best.alpha, best.multipliers)
-    return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool)}
+        tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
+        pool = _Pool(*_extended(pool.arms, entering, best.alpha, best.multipliers), tol)
+    return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
+
+
+def _first_pool(problem: Streamed, rough: float, sharp: float, start: tuple[IntArray, Array, Array] | None) -> _Pool:
+    """A sample of arms, with those of a known solution where there is one; they span as much as all arms do."""
+    arms = problem.first_pool()
+    pair, tol = None, rough
+    if start is not None:
+        arms, pair = _extended(start[0], arms, start[1], start[2])
+        tol = sharp
+    if len(arms) < problem.rank:
+        arms, pair = np.union1d(arms, problem.spanning_arms()), None
+    return _Pool(arms, pair, tol)
+
+
+def _solved(
+    problem: Streamed, pool: _Pool, monitor: Monitor, how: StreamingSettings, *, first: bool, again: bool
+) -> _Answer | None:
+    """The pool's own problem, solved; None where it fails without proving anything, if one may try ``again``."""
+    part = problem.part(pool.arms)
+    inner = Monitor(part, monitor.method, max(pool.tol, how.tol_share * monitor.tol), monitor.seconds_left, None)
+    steps, out_of_time = 0, False
+    try:
+        steps = int(active_set.solve(part, inner, how.pool, _proven(part, pool.pair))["iterations"])
+    except OutOfTime:
+        if not first or inner.best is None:
+            raise
+        out_of_time = True  # one pass makes a certified answer of what there is
+    except SolverFailed:
+        if inner.best is None or not np.isfinite(inner.best.upper):
+            if again:
+                return None
+            raise
+    best = inner.best
+    if best is None or not np.isfinite(best.upper):
+        raise SolverFailed("the information matrix of the arms in the pool is numerically singular")
+    return _Answer(part, tidy(part, best, inner.tol), steps, out_of_time)
 
 
 def _proven(part: Canonical, pair: tuple[Array, Array] | None) -> Bounds | None:
@@ -118,9 +153,9 @@ def _proven(part: Canonical, pair: tuple[Array, Array] | None) -> Bounds | None:
     return bounds if bounds is not None and np.isfinite(bounds.upper) else None
 
 
-def _entering(problem: Streamed, found: Any) -> IntArray:
+def _entering(problem: Streamed, found: Any, entering: int) -> IntArray:
     """The arms that a pass found missing in the pool."""
-    count = _ENTER * problem.rank
+    count = entering * problem.rank
     return problem.playable(np.union1d(found.features[:count], found.targets[:count]))
 
 

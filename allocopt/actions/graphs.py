@@ -15,8 +15,6 @@ from itertools import combinations, islice, pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from allocopt.actions.oracles import (
     Arc,
@@ -295,6 +293,9 @@ def _trees(trees: Trees) -> Iterator[list[int]]:
 
 def _matchings(family: Assignments) -> Iterator[list[int]]:
     """Take or leave edge after edge, as long as a matching of the largest size can still come of it."""
+    # here: only matchings need it, and every command would start 25 ms later
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
 
     def largest(edges: Sequence[int]) -> int:
         rows, columns = [family.ends[i][0] for i in edges], [family.ends[i][1] for i in edges]

@@ -38,7 +38,7 @@ def _add_reachable_code(function: Any, seen: dict[str, str]) -> None:
     seen[key] = code.co_code.hex() + ",".join((*constants, *code.co_names, *code.co_varnames))
     for name in code.co_names:
         value = function.__globals__.get(name)
-        if isinstance(value, int | float):
+        if isinstance(value, int | float | tuple):  # a named tuple of numbers is a constant to the compiler too
             seen[f"{key}:{name}"] = repr(value)
         elif hasattr(value, "py_func"):
             seen[f"{key}:{name}"] = repr(sorted(value.targetoptions.items()))

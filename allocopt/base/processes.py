@@ -52,13 +52,17 @@ def finished_results(
     )
     if hasattr(os, "fork"):
         resource_tracker.ensure_running()  # or the first worker starts it, and then all of them are interrupted by Ctrl-C again
-    with _interrupts_blocked():
-        results = parallel(joblib.delayed(_call_in_worker)(os.getpid(), function, arguments) for arguments in calls)
+    died = WorkerDied(f"workers: one of the {workers} processes died")
+    try:
+        with _interrupts_blocked():
+            results = parallel(joblib.delayed(_call_in_worker)(os.getpid(), function, arguments) for arguments in calls)
+    except executor.BrokenProcessPool:  # a worker may die while the first calls are still being sent
+        raise died from None
     try:
         for result in results:  # noqa: UP028 — "yield from" would close them itself, with the warning
             yield result
     except executor.BrokenProcessPool:
-        raise WorkerDied(f"workers: one of the {workers} processes died") from None
+        raise died from None
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # joblib's, on calls that are cut off: that is the intention

@@ -43,6 +43,8 @@ def proven_infeasible(
     scale = column_units(features, targets)
     root = features * scale * np.sqrt(weights)[:, None]
     with np.errstate(all="ignore"):
+        if len(root) > root.shape[1]:  # the same singular values and axes, without a matrix of arms × arms
+            root = np.asarray(np.linalg.qr(root, mode="r"))
         values, axes = np.linalg.svd(root, full_matrices=True)[1:]
         full = np.zeros(root.shape[1])
         full[: len(values)] = values

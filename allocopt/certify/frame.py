@@ -161,8 +161,8 @@ def _proposed_basis(
         return None
     basis = basis @ second
     total = float(multipliers[asked].sum())
-    if not 0 < total < np.inf:
-        return basis, multipliers[asked]
+    if not 0 < total < np.inf:  # λ that cannot be scaled to sum to 1 proves nothing
+        return basis, np.zeros(len(asked))
     lam = multipliers[asked] / total
     # by singular values of the rows √λ_j b_j: squares of small ones would drown in the rounding of large ones
     rows = (problem.targets[asked] @ basis) * np.sqrt(lam)[:, None]

@@ -16,10 +16,10 @@ from rich.table import Table
 
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
-from allocopt.certify.monitor import Callback, Progress
 from allocopt.cli.app import SECONDS_BEFORE_PROGRESS
 from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
+from allocopt.model.progress import Callback, Progress
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import confirmed, taken_for_granted, why_not
 

@@ -17,7 +17,6 @@ from rich.table import Table
 from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.certify.monitor import Progress
 from allocopt.cli.app import (
     SECONDS_BEFORE_PROGRESS,
     File,
@@ -32,10 +31,12 @@ from allocopt.cli.app import (
 )
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
-from allocopt.insight.hardness.report import WIDTHS, Section, document, printable, sections
+from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
+from allocopt.insight.hardness.report_document import document
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.progress import Progress
 from allocopt.model.standing import confirmed, usable
 
 _PICTURES = (".png", ".svg", ".pdf")

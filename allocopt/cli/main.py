@@ -12,6 +12,7 @@ from allocopt.cli import (  # noqa: F401  # each adds its command to the applica
     bound,
     demo,
     hardness,
+    methods,
     schedule,
     simulate,
     solve,

@@ -41,9 +41,7 @@ def solve_command(
     noise_variance: NoiseVariance = None,
     horizon: Annotated[int | None, typer.Option("--horizon", "-n", help="n, for --program horizon.")] = None,
     width: Annotated[float, typer.Option(help="Confidence width a, for --program optimism.")] = 1.0,
-    method: Annotated[
-        str, typer.Option(help="auto, closed-form, interior-point, active-set, frank-wolfe or conic.")
-    ] = "auto",
+    method: Annotated[str, typer.Option(help="auto, or one of those that `allocopt methods` lists.")] = "auto",
     solver: Annotated[str | None, typer.Option(help="CLARABEL, SCS or MOSEK, for --method conic.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,

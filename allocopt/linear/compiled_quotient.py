@@ -1,4 +1,4 @@
-"""Arms modulo the one of gap 0, compiled: what `certify.modulo` does, in double-double arithmetic throughout."""
+"""Arms modulo the one of gap 0, compiled: what `linear.modulo` does, in double-double arithmetic throughout."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = ["NOTHING", "SEVERAL", "UNUSUAL", "quotient"]
 NOTHING = 2  # codes of `kernel.REASONS`
 UNUSUAL = 3
 SEVERAL = 6
+_EXACT_PRODUCT = 1e-270  # above it the rounding error of a product is a double
 _SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.base.double_double
 
 
@@ -25,88 +26,81 @@ _SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.base.double_double
 @inside
 def _product(a: Any, b: Any) -> Any:
     """a·b as an unevaluated sum."""
-    p = a * b
-    ah = _SPLITTER * a
-    ah = ah - (ah - a)
-    al = a - ah
-    bh = _SPLITTER * b
-    bh = bh - (bh - b)
-    bl = b - bh
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+    high = a * b
+    a_high = _SPLITTER * a
+    a_high = a_high - (a_high - a)
+    a_low = a - a_high
+    b_high = _SPLITTER * b
+    b_high = b_high - (b_high - b)
+    b_low = b - b_high
+    return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 @inside
-def _minus_multiple(x: Any, xl: Any, f: Any, fl: Any, y: Any, yl: Any) -> Any:
+def _minus_multiple(x: Any, x_low: Any, f: Any, f_low: Any, y: Any, y_low: Any) -> Any:
     """x − f·y for double-doubles."""
-    p, e = _product(f, y)
-    e += f * yl + fl * y
-    s = x - p
-    t = s - x
-    e = ((x - (s - t)) + (-p - t)) + (xl - e)
-    high = s + e
-    return high, e - (high - s)
+    product, error = _product(f, y)
+    error += f * y_low + f_low * y
+    difference = x - product
+    t = difference - x
+    rest = ((x - (difference - t)) + (-product - t)) + (x_low - error)
+    high = difference + rest
+    return high, rest - (high - difference)
 
 
 @inside
-def _ratio(x: Any, xl: Any, y: Any, yl: Any) -> Any:
+def _ratio(x: Any, x_low: Any, y: Any, y_low: Any) -> Any:
     """x/y for double-doubles."""
-    q = x / y
-    rest, _ = _minus_multiple(x, xl, q, 0.0, y, yl)
+    quotient = x / y
+    rest, _ = _minus_multiple(x, x_low, quotient, 0.0, y, y_low)
     low = rest / y
-    high = q + low
-    return high, low - (high - q)
+    high = quotient + low
+    return high, low - (high - quotient)
 
 
-def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
-    """Arms modulo the one of gap 0, into the first r columns of ``rows``, as accurately as `certify.modulo` makes them.
+# The quotient
 
-    Returns r, or minus a code. Columns of the arms are in `column_units`, those of the result too; rows of gap 0 become zero.
-    """
+
+@inside
+def _free_arm(arms: Any, gaps: Any) -> Any:
+    """The arm of gap 0, −1 if there is none but zero, or minus a code."""
     k, d = arms.shape
-    pivot = -1
+    free = -1
     for i in range(k):
-        something = False
+        nonzero = False
         for c in range(d):
             if not abs(arms[i, c]) <= 1.0:  # nor a number at all, perhaps
                 return -UNUSUAL
-            something = something or arms[i, c] != 0.0
-        if gaps[i] == 0.0 and something:
-            if pivot >= 0:
+            nonzero = nonzero or arms[i, c] != 0.0
+        if gaps[i] == 0.0 and nonzero:
+            if free >= 0:
                 return -SEVERAL
-            pivot = i
-    column = -1  # of the pivot: the largest entry of the free arm
-    for c in range(d):
-        if pivot >= 0 and (column < 0 or abs(arms[pivot, c]) > abs(arms[pivot, column])):
-            column = c
-    r = d - (1 if pivot >= 0 else 0)
-    if r == 0:
-        return -NOTHING
-    found = False
-    for i in range(k):
-        out = 0
-        for c in range(d):
-            if c == column:
-                continue
-            x = arms[i, c]
-            if pivot >= 0 and gaps[i] != 0.0 and arms[i, column] != 0.0 and arms[pivot, c] != 0.0:
-                f, fl = _ratio(arms[pivot, c], 0.0, arms[pivot, column], 0.0)
-                terms = abs(x) + abs(arms[i, column] * f)
-                x, _ = _minus_multiple(x, 0.0, arms[i, column], 0.0, f, fl)
-                if not 3.0 * PAIR_ERROR * terms + TINY <= 0.5 * ENTRY_ERROR * abs(x):
-                    # most often all of it cancels, and products of doubles are exact as pairs
-                    p, e = _product(arms[i, c], arms[pivot, column])
-                    q, f = _product(arms[i, column], arms[pivot, c])
-                    if not (p == q and e == f and abs(p) > 1e-270):
-                        return -UNUSUAL
-                    x = 0.0
-                if x != 0.0 and abs(x) <= NOISE * terms:  # it may be rounding of the input: a matter of judgement
-                    return -UNUSUAL
-            rows[i, out] = 0.0 if gaps[i] == 0.0 else x
-            found = found or rows[i, out] != 0.0
-            out += 1
-    if not found:
-        return -NOTHING
-    # a column of zeros depends on the others exactly: it is left out
+            free = i
+    return free
+
+
+@inside
+def _entry_modulo(arm: Any, free: Any, c: Any, pivot: Any) -> Any:
+    """Entry c of an arm modulo the free one, x_c − x_P f_c/f_P, where P is the column ``pivot``; and whether it is beyond doubt."""
+    slope, slope_low = _ratio(free[c], 0.0, free[pivot], 0.0)
+    terms = abs(arm[c]) + abs(arm[pivot] * slope)
+    entry, _ = _minus_multiple(arm[c], 0.0, arm[pivot], 0.0, slope, slope_low)
+    if not 3.0 * PAIR_ERROR * terms + TINY <= 0.5 * ENTRY_ERROR * abs(entry):
+        # most often all of it cancels, and products of doubles are exact as pairs
+        high, low = _product(arm[c], free[pivot])
+        other_high, other_low = _product(arm[pivot], free[c])
+        return 0.0, high == other_high and low == other_low and abs(high) > _EXACT_PRODUCT
+    # what is small beside its terms may be rounding of the input: that is a matter of judgement, for others
+    return entry, not (entry != 0.0 and abs(entry) <= NOISE * terms)
+
+
+@inside
+def _without_zero_columns(rows: Any, r: Any) -> Any:
+    """Bring the first r columns into units, one after the other, without those of zeros; how many there are, or minus a code.
+
+    A column of zeros depends on the others exactly.
+    """
+    k = len(rows)
     kept = 0
     for c in range(r):
         top = 0.0
@@ -120,6 +114,39 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
                 rows[i, kept] = rows[i, c] * factor
             kept += 1
     return kept
+
+
+def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
+    """Arms modulo the one of gap 0, into the first r columns of ``rows``, as accurately as `linear.modulo` makes them.
+
+    Returns r, or minus a code. Columns of the arms are in `column_units`, those of the result too; rows of gap 0 become zero.
+    """
+    k, d = arms.shape
+    free = _free_arm(arms, gaps)
+    if free < -1:
+        return free
+    pivot = -1  # the column of the free arm's largest entry
+    for c in range(d):
+        if free >= 0 and (pivot < 0 or abs(arms[free, c]) > abs(arms[free, pivot])):
+            pivot = c
+    r = d - (1 if free >= 0 else 0)
+    if r == 0:
+        return -NOTHING
+    found = False
+    for i in range(k):
+        column = 0  # of the result
+        for c in range(d):
+            if c == pivot:
+                continue
+            entry, certain = arms[i, c], True
+            if free >= 0 and gaps[i] != 0.0 and arms[i, pivot] != 0.0 and arms[free, c] != 0.0:
+                entry, certain = _entry_modulo(arms[i], arms[free], c, pivot)
+            if not certain:
+                return -UNUSUAL
+            rows[i, column] = 0.0 if gaps[i] == 0.0 else entry
+            found = found or rows[i, column] != 0.0
+            column += 1
+    return _without_zero_columns(rows, r) if found else -NOTHING
 
 
 quotient = kept_on_disk(_quotient, **ENTRY)

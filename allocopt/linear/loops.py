@@ -7,7 +7,7 @@ twin: compiled code gives up on what has lost twelve digits, and its caller take
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -17,12 +17,13 @@ from numba import njit
 from allocopt.linear import dense
 from allocopt.linear.dense import DIAGONAL_SHIFT
 
-__all__ = ["ENTRY", "in_loops", "inside"]
+__all__ = ["ENTRY", "compiled_steps", "in_loops", "inside"]
 
 ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """numba's options for functions that Python calls."""
 _INSIDE = {**ENTRY, "no_cpython_wrapper": True}  # a quarter less to compile
 
+_LARGEST_SHIFT = 0.005  # of the diagonal, from which no larger one is tried: the matrix is not definite
 _LEAST_PIVOT = 1e-12  # of M, scaled to a diagonal of ones: below it M has lost twelve digits
 
 
@@ -34,15 +35,28 @@ def inside(function: _Function) -> _Function:
     return cast(_Function, njit(**_INSIDE)(function))
 
 
-def in_loops(function: Callable[..., Any], **others: Callable[..., Any]) -> Callable[..., Any]:
-    """A function written in the words of `dense`, to be compiled: the same code, with the words of this module.
+def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """A function written in the words of `dense`, ready to be compiled: the same code, with the words of this module.
 
-    ``others`` are compiled functions that take the place of more names in it.
+    Why: the method is written once, for numpy and for numba, and which road it takes must not show in it. How: when Python runs
+    ``cross(a, b)`` it looks the name ``cross`` up in the dictionary of the function's module (``function.__globals__``), and so
+    does numba when it compiles. A Python function is little more than its bytecode and that dictionary. So we make a second
+    function of the same bytecode and a copy of the dictionary, in which the names of `dense` stand for the loops below and those
+    of ``steps`` for functions that are compiled already; everything else (numpy, constants, named tuples) stays what it was. The
+    first function is not touched. Since it is bytecode that is shared, not text, both roads cannot drift apart.
     """
     words = {name: globals()[name] for name in dense.__all__ if name in globals()}
-    twin = FunctionType(function.__code__, {**function.__globals__, **words, **others}, function.__name__)
+    twin = FunctionType(function.__code__, {**function.__globals__, **words, **steps}, function.__name__)
     twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
     return twin
+
+
+def compiled_steps(functions: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Functions in the words of `dense`, compiled, by their names; each may call those before it."""
+    steps: dict[str, Callable[..., Any]] = {}
+    for function in functions:
+        steps[function.__name__] = inside(in_loops(function, steps))
+    return steps
 
 
 @inside
@@ -272,7 +286,7 @@ def _cholesky(matrix: Any, shift: Any) -> Any:
 def factorised(matrix: Any) -> Any:
     shift = DIAGONAL_SHIFT
     least, factor = _cholesky(matrix, shift)
-    while least == 0.0 and shift < 0.005:
+    while least == 0.0 and shift < _LARGEST_SHIFT:
         shift *= 100.0
         least, factor = _cholesky(matrix, shift)
     return least > 0.0, factor

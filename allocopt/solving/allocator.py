@@ -13,13 +13,13 @@ from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.lazy import Lazy
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, in_range, positive_number, vector
-from allocopt.certify.monitor import Callback
 from allocopt.certify.verdict import recertify
 from allocopt.model.arms import ListedArms, open_store
 from allocopt.model.arms.survey import SurveyReport, surveyed
 from allocopt.model.bandit import arm_matrix
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level, horizon_at_level
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.quotients import in_units, quotient_rows
 from allocopt.solving.solve import solve

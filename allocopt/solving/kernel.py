@@ -1,10 +1,10 @@
 r"""Small regret and horizon programs, compiled: quotient, Newton's method and certificate.
 
 The program is the one of `program.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
-times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the very same code; the certificate is that of
-docs/certificates.md, as in `certify.canonical`, with prices taken product by product.
+times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the certificate `compiled_certificate`: both the very same code
+that Python runs, in the words of `linear.loops`.
 
-Nothing is forced: whatever is out of the ordinary (rank-deficient arms, an information matrix that Cholesky's
+Whatever this cannot take (rank-deficient arms, an information matrix that Cholesky's
 factorisation does not survive, a gap that does not close) ends with a code, and the caller takes the ordinary path.
 
 This module needs numba and is loaded when first used, through `allocator.compiled_kernel`. Machine code is kept on disk, in
@@ -27,22 +27,16 @@ from numba import config, types
 
 from allocopt.base.compiling import kept_on_disk, on_disk, uncollected
 from allocopt.base.machine import available_cores
-from allocopt.base.tolerances import LARGEST, SUPPORT
+from allocopt.base.tolerances import LARGEST
+from allocopt.certify import compiled_certificate
 from allocopt.linear.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
-from allocopt.linear.floating import ENTRY_ERROR, UNIT
 from allocopt.linear.loops import (
     ENTRY,
-    back,
-    cross,
+    compiled_steps,
     in_loops,
-    inside,
-    largest,
-    squared_lengths,
-    squared_ratios,
-    weighted,
-    whitener,
 )
-from allocopt.solvers import newton
+from allocopt.solvers import newton, newton_start
+from allocopt.solvers.newton_problem import DEFAULT
 
 __all__ = [
     "CERTIFIED",
@@ -74,7 +68,6 @@ REASONS = {
 }
 INFO = 5  # what a solve reports beside its code: lower, upper, rounding, steps, 1 if it was warm-started
 
-_NEAR_IDENTITY = 0.1  # distance from I after the first change of basis that the second one removes safely
 _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
 _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the ordinary path
 
@@ -116,122 +109,13 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
     return which[:k], unit, columns, ratios, alpha, lam, in_use
 
 
-def _certify(
-    which: Any, unit: Any, columns: Any, ratios: Any, x: Any, y: Any, best_lam: Any, g: Any, tidied: Any,
-    gaps: Any, doubt: Any, alpha_out: Any, lam_out: Any, info: Any,
-) -> Any:  # fmt: skip
-    """Both bounds for what `minimise` found, into ``info``, and the pair that they hold for: docs/certificates.md, as loops.
-
-    All columns count; what was found may be for the first of them only, and then the others have α = λ = 0. α is scaled to
-    feasibility and λ to the dual's scale; ``tidied``: first what complementarity says is zero is set to zero. ``doubt`` is the
-    relative error of the gaps. Letters as in `certify.canonical`, where λ is that of targets b_j = ratio_j a_j.
-    """
-    r, k = columns.shape
-    found = len(best_lam)
-    best_alpha, z = x[found:], y[found:]
-    top_alpha, top_lam, top_g = largest(best_alpha), largest(best_lam), largest(g)
-    alpha, lam, inverse, errors = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    for i in range(k):
-        alpha[i] = lam[i] = errors[i] = 0.0
-        inverse[i] = 1.0 / ratios[i]
-    for i in range(found):
-        idle = tidied and best_alpha[i] < SUPPORT * top_alpha and z[i] > SUPPORT
-        slack = tidied and best_lam[i] < SUPPORT * top_lam and g[i] < (1.0 - SUPPORT) * top_g
-        alpha[i] = 0.0 if idle else best_alpha[i]
-        lam[i] = 0.0 if slack else best_lam[i]
-    info[0], info[1], info[2] = 0.0, np.inf, np.inf
-    regular, basis = whitener(columns, alpha, None)
-    if not regular:
-        return
-    for c in range(r):
-        for i in range(k):
-            entry = 0.0
-            for e in range(c + 1):
-                entry += abs(columns[e, i] * basis[e, c])
-            errors[i] += entry * entry
-    # a second, nearly orthogonal, change of basis removes what the first one left
-    first = cross(basis, columns)
-    regular, basis = whitener(first, alpha, None)
-    if not regular:
-        return
-    for c in range(r):
-        for e in range(c, r):
-            if not abs(basis[c, e] - (1.0 if c == e else 0.0)) <= _NEAR_IDENTITY / r:
-                return
-    white = cross(basis, first)
-    norms = squared_lengths(white)
-    up = 1.0 + UNIT * (4 * r + 64) * 1.01  # γ of that many roundings
-    small = UNIT * (r + 4) * 1.01
-    data = doubt + 8.0 * UNIT
-    # e_i: rounding of a column, of both changes of basis; the second, close to I, enlarges the errors of the first by a tenth
-    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * small + ENTRY_ERROR + data) * up
-    spread = wrong = 0.0
-    for i in range(k):
-        errors[i] = share * math.sqrt(errors[i])
-        spread += alpha[i] * norms[i]
-        wrong += alpha[i] * errors[i] * errors[i]
-    # δ: what is left of BᵀMB − I
-    gram = weighted(white, alpha)
-    drift = 0.0
-    for c in range(r):
-        for e in range(r):
-            entry = gram[c, e] - (1.0 if c == e else 0.0)
-            drift += entry * entry
-    drift = math.sqrt(drift) + UNIT * (k + 8) * 1.01 * (1.0 + spread)
-    wrong = math.sqrt(wrong)
-    drift += wrong * (2.0 * math.sqrt(1.0 + drift) + wrong)
-    drift = (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + UNIT * 1.01 * k)
-    if not drift <= 0.1:
-        return
-    strength = total = cost = most = wobble = 0.0
-    for i in range(k):
-        least = max(math.sqrt(norms[i]) / up - errors[i], 0.0) * ratios[i]
-        strength += lam[i] * least * least
-        most += lam[i] * ratios[i] * ratios[i] * norms[i]
-        wobble += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
-        total += lam[i]
-        cost += alpha[i]
-    if not 0.0 < strength < np.inf:
-        return
-    many = 1.0 + UNIT * (k + 8) * 1.01
-    strength = strength / (up * many * (1.0 + drift))
-    steepest, wobble = math.sqrt(most) * up * many, math.sqrt(wobble) * up * many
-    products = squared_ratios(cross(white, white), inverse)  # (a_i·b_j)²
-    prices = back(products, lam)
-    worst = top = 0.0
-    for i in range(k):
-        length = math.sqrt(norms[i]) * up + errors[i]
-        worst = max(worst, ratios[i] * ratios[i] * length * length * up / (1.0 - drift))
-        shift = errors[i] + drift / (1.0 - drift) * up * length
-        root = math.sqrt(prices[i]) * up * many + steepest * (shift + small * length) + wobble * (length + shift)
-        top = max(top, root * root * up)
-    if not (0.0 < top < np.inf and worst < np.inf):
-        return
-    # so that α stays feasible when it is rounded on its way back
-    worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)
-    # with λ as it is: value >= strength²/(total·top)
-    scale = strength * strength / (total * top)
-    for i in range(len(gaps)):
-        alpha_out[i] = np.inf if gaps[i] == 0.0 else 0.0
-        lam_out[i] = 0.0
-    for i in range(k):
-        alpha_out[which[i]] = alpha[i] * worst * unit / gaps[which[i]]
-        lam_out[which[i]] = lam[i] * scale * unit / total
-    info[0] = unit * scale / (up * up * many * many)
-    info[1] = unit * cost * worst * up * many * (1.0 + data)
-    info[2] = 2.0 * drift
-
-
-_method: dict[str, Any] = {
-    "white": inside(in_loops(newton.white)),
-    "relative_gap": inside(in_loops(newton.relative_gap)),
-    "changed": inside(in_loops(newton.changed)),
-    "moved": inside(newton.moved),
-}
+_STEPS = compiled_steps(newton.STEPS)
 prepare = kept_on_disk(_prepare, **ENTRY)
-begin = kept_on_disk(in_loops(newton.begin, **_method), **ENTRY)
-minimise = kept_on_disk(in_loops(newton.minimise, **_method), **ENTRY)
-certify = kept_on_disk(_certify, **ENTRY)
+cold_allocation = kept_on_disk(in_loops(newton_start.cold_allocation, _STEPS), **ENTRY)
+warm_allocation = kept_on_disk(in_loops(newton_start.warm_allocation, _STEPS), **ENTRY)
+near_central_path = kept_on_disk(in_loops(newton_start.near_central_path, _STEPS), **ENTRY)
+minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
+certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS)), **ENTRY)
 
 
 def solve_quotient(*arguments: Any) -> int:
@@ -251,7 +135,7 @@ def _solve_quotient(
     quotient_rows: Any,
     r: Any,
     gaps: Any,
-    doubt: Any,
+    gap_error: Any,
     level: Any,
     tol: Any,
     warm: Any,
@@ -261,26 +145,30 @@ def _solve_quotient(
 ) -> int:
     """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code.
 
-    ``doubt`` is the relative error of the gaps: 0 where they are the user's own numbers.
+    ``gap_error`` is the relative error of the gaps: 0 where they are the user's own numbers.
     """
     which, unit, columns, ratios, start, lam, in_use = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
     if not 0.0 < unit < np.inf:
         return INVALID
     if len(which) < r:
         return UNUSUAL
-    known = newton.PAIR if warm else newton.NOTHING
+    arms = which, unit, columns, ratios
     code, spent = SINGULAR, 0
     # most often the arms that were in use are the ones that are; the certificate, which looks at all of them, says whether
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
-        problem = some, None, ratios[:n], None, None, 0.0
-        x, y = begin(*problem, start[:n], lam[:n], known)
-        steps, own_gap, x, y, dual, g = minimise(*problem, x, y, tol, _MOST_STEPS, None, None)
+        problem = some, None, ratios[:n], None, None, 0.0  # `newton.Problem`
+        if warm:
+            distance, first = warm_allocation(*problem, start[:n], lam[:n], None)
+        else:
+            distance, first = DEFAULT.cold_distance, cold_allocation(*problem[:5], None, None)
+        x, y = near_central_path(*problem[:5], first, lam[:n], warm, distance, None)
+        steps, own_gap, found = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
         if not own_gap < np.inf:
             continue
         for tidied in (True, False):  # the second only where the certificate suffers from the first
-            certify(which, unit, columns, ratios, x, y, dual, g, tidied, gaps, doubt, alpha, multipliers, info)
+            certify(arms, found, tidied, gaps, gap_error, alpha, multipliers, info)
             if info[1] - info[0] <= tol * _STRICTLY * info[0]:
                 info[3], info[4] = spent, warm
                 return CERTIFIED
@@ -295,28 +183,17 @@ def _solve_quotient(
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
+_tuple_of: Any = types.Tuple
+_TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
 _HERE: dict[str, tuple[Any, ...]] = {
-    "minimise": (*_PROBLEM, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE),
+    "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
 }
 _BESIDE: dict[str, tuple[Any, ...]] = {
-    "begin": (*_PROBLEM, _VECTOR, _VECTOR, _I),
-    "certify": (
-        _WHICH,
-        _F,
-        _MATRIX,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-        _B,
-        _VECTOR,
-        _F,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-    ),
+    "cold_allocation": (*_PROBLEM[:5], _NONE, _NONE),
+    "warm_allocation": (*_PROBLEM, _VECTOR, _VECTOR, _NONE),
+    "near_central_path": (*_PROBLEM[:5], _VECTOR, _VECTOR, _B, _F, _NONE),
+    "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
     "prepare": (_MATRIX, _I, _VECTOR, _F, _B, _VECTOR, _VECTOR),
 }
 

@@ -12,21 +12,21 @@ from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.monitor import Monitor
 from allocopt.solvers import METHODS, active_set, interior_point
+from allocopt.solvers.monitor import Monitor
 
 __all__ = ["method_names", "refined_pair", "resolved_bounds"]
 
 
 def method_names() -> tuple[str, ...]:
-    """The names that ``solve(method=…)`` takes besides "auto".
+    """The names that ``solve(method=…)`` takes besides "auto" for arms in memory.
 
     Examples
     --------
     >>> "interior-point" in method_names()
     True
     """
-    return tuple(METHODS)
+    return tuple(name for name, method in METHODS.items() if not method.block_by_block)
 
 
 def refined_pair(problem: Canonical, tol: float) -> tuple[Array, Array] | None:

@@ -16,11 +16,11 @@ from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.certificate import evaluate, settle
-from allocopt.certify.monitor import Monitor, OutOfTime
 from allocopt.certify.reduction import Reduction
 from allocopt.certify.verdict import certified_solution
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers import interior_point
+from allocopt.solvers.monitor import Monitor, OutOfTime
 
 __all__ = ["second_try"]
 

@@ -15,7 +15,6 @@ from allocopt.base.validation import positive_number
 from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, settle, tidy
-from allocopt.certify.monitor import Callback, Monitor, OutOfTime
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.certify.verdict import (
     certified_over_all,
@@ -28,8 +27,11 @@ from allocopt.certify.verdict import (
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.solvers import AUTO, METHODS, Method, backend
+from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
+from allocopt.solvers.monitor import Monitor, OutOfTime
+from allocopt.solvers.settings import Settings
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -44,6 +46,7 @@ def solve(
     max_seconds: float | None = None,
     callback: Callback | None = None,
     start: Solution | None = None,
+    settings: Settings | None = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -53,7 +56,8 @@ def solve(
     program : AllocationProgram
         From ``allocopt.programs`` or given by its arrays.
     method : str
-        "auto", "closed-form", "interior-point", "active-set", "frank-wolfe" or "conic".
+        "auto", "closed-form", "interior-point", "active-set", "streaming", "frank-wolfe" or "conic"; ``allocopt methods``
+        tells them apart.
     tol : float
         Relative gap (upper − lower)/lower to reach.
     max_seconds : float, optional
@@ -63,8 +67,10 @@ def solve(
     start : Solution, optional
         The solution of a similar program with as many arms, to begin from ("interior-point" and "active-set" can). It
         makes the way shorter and is taken for nothing else: the answer is certified as any other.
+    settings : Settings, optional
+        The method's record of `allocopt.settings`, e.g. ``InteriorPointSettings(max_iterations=50)``.
     **options
-        The method's own options, e.g. ``solver="SCS"`` for "conic"; an unknown one raises.
+        Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
     Returns
     -------
@@ -86,11 +92,12 @@ def solve(
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
-    asked = _named(method, options)
+    asked, settings = _named(method, settings, options)
     if start is not None:
         _check_start(start, program, asked)
-    if program.blocks is not None and (asked is None or asked.name == "active-set"):
-        return solve_streamed(program, tol, max_seconds, callback, start, **options)
+    by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
+    if program.blocks is not None and by_blocks is not None:
+        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks)
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
@@ -101,13 +108,14 @@ def solve(
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
     stats: dict[str, Any] = {}
+    how: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
         with single_threaded() if problem.features.size <= _SMALL else nullcontext():
             if start is not None and chosen.starts:
-                options["start"] = _proven(reduction, start)
-                stats["warm"] = options["start"] is not None
-            stats.update(backend(chosen)(problem, monitor, **options))
+                how["start"] = _proven(reduction, start)
+                stats["warm"] = how["start"] is not None
+            stats.update(backend(chosen)(problem, monitor, **how))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
                 bounds = tidy(problem, settle(problem, bounds), tol)
@@ -166,22 +174,16 @@ def _proven(reduction: Reduction, start: Solution) -> Bounds | None:
     return bounds if np.isfinite(bounds.upper) else None
 
 
-def _named(method: str, options: Mapping[str, Any]) -> Method | None:
-    """The method asked for (None for "auto"), once its name and options are known to be right."""
+def _named(method: str, settings: Any, options: Mapping[str, Any]) -> tuple[Method | None, Settings | None]:
+    """The method asked for (None for "auto") and its settings (None for the defaults), once both are known to be right."""
     if method == "auto":
-        if options:
-            raise InvalidOption(
-                f"{next(iter(options))}: method 'auto' takes no options of its own; name the method it belongs to"
-            )
-        return None
+        given = "settings" if settings is not None else next(iter(options), None)
+        if given is not None:
+            raise InvalidOption(f"{given}: method 'auto' takes no options of its own; name the method it belongs to")
+        return None, None
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}")
-    chosen = METHODS[method]
-    unknown = [name for name in options if name not in chosen.options]
-    if unknown:
-        known = ", ".join(chosen.options) or "none"
-        raise InvalidOption(f"{unknown[0]}: not an option of method {method!r} (it has: {known})")
-    return chosen
+    return METHODS[method], checked_settings(METHODS[method], settings, options)
 
 
 def _choose(asked: Method | None, problem: Canonical) -> Method:
@@ -210,12 +212,11 @@ def solve_streamed(
     tol: float,
     max_seconds: float | None,
     callback: Callback | None,
-    start: Solution | None = None,
-    **options: Any,
+    start: Solution | None,
+    method: Method,
+    settings: Settings | None,
 ) -> Solution:
     """`solve` for arms that are looked at block by block."""
-    from allocopt.solvers import streaming
-
     monitor = Monitor(None, "active-set", tol, max_seconds, callback)
     problem = StreamedProblem(program)
     stats: dict[str, Any] = {}
@@ -235,7 +236,7 @@ def solve_streamed(
         known = None if start is None else problem.pair(*start.in_use)
         if start is not None:
             stats["warm"] = known is not None
-        stats.update(streaming.solve(problem, monitor, start=known, **options))
+        stats.update(backend(method)(problem, monitor, settings, known))
     except OutOfTime:
         reason = f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:

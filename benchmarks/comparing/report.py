@@ -76,14 +76,6 @@ def markdown(report: Report) -> str:
             for r in report.example
         ],
     )  # fmt: skip
-    proofs = _table(
-        ["d", "k", "active-set, s", "verify(), s", "proven interval", "proven gap", "bits"],
-        [
-            [str(r.dim), str(r.arms), _seconds(r.solve_seconds), _seconds(r.verify_seconds),
-             f"[{r.lower:.12g}, {r.upper:.12g}]", f"{r.gap:.1e}", str(r.bits)]
-            for r in report.verified
-        ],
-    )  # fmt: skip
     floors = "\n".join(f"- {f.promise}: **{verdict[f.met]}**. {f.measured}." for f in report.floors)
     facts = " · ".join(f"{name} {value}" for name, value in report.machine.items())
     return f"""# Benchmark results
@@ -121,12 +113,6 @@ solve (0 where arms are looked at block by block).
 the instance by about 1e-16/ε relatively: what is left of *value − 8* at small ε is that, not an error of the methods.
 
 {paper}
-
-## Proofs
-
-`solution.verify()`: exact rationals and ball arithmetic, from the user's own numbers.
-
-{proofs}
 """
 
 

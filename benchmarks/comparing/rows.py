@@ -76,20 +76,6 @@ class ExampleRow:
 
 
 @dataclass
-class VerifyRow:
-    """A proof in exact arithmetic."""
-
-    dim: int
-    arms: int
-    solve_seconds: float
-    verify_seconds: float
-    lower: float
-    upper: float
-    gap: float
-    bits: int
-
-
-@dataclass
 class Floor:
     """A promise, what was measured, and whether it was kept."""
 
@@ -109,7 +95,6 @@ class Report:
     rows: list[Row]
     large: list[LargeRow]
     example: list[ExampleRow]
-    verified: list[VerifyRow]
     floors: list[Floor]
 
 

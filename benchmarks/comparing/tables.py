@@ -22,7 +22,6 @@ from comparing.rows import (
     ExampleRow,
     LargeRow,
     Row,
-    VerifyRow,
     say,
 )
 
@@ -138,22 +137,4 @@ def example(epsilons: Iterable[float]) -> list[ExampleRow]:
                 ExampleRow(epsilon, name, statistics.median(times), solution.value, solution.gap, solution.status.name)
             )
         say(f"epsilon = {epsilon:g}: {', '.join(f'{row.value:.8g}' for row in rows if row.epsilon == epsilon)}")
-    return rows
-
-
-def verified(instances: Iterable[tuple[int, int]]) -> list[VerifyRow]:
-    """What a proof costs."""
-    rows = []
-    for dim, arms in instances:
-        program = allocopt.programs.regret(random_unit(dim, arms, seed=0))
-        times, solution = timed(partial(allocopt.solve, program, method="active-set"), REPEATS)
-        start = time.perf_counter()
-        proof = solution.verify()
-        seconds = time.perf_counter() - start
-        rows.append(
-            VerifyRow(
-                dim, arms, statistics.median(times), seconds, proof.lower, proof.upper, proof.gap, proof.precision
-            )
-        )
-        say(f"verify() at ({dim}, {arms}): {seconds:.3g} s, proven gap {proof.gap:.1e}")
     return rows

@@ -10,6 +10,7 @@ from scaling.common import (
     MEMORY,
     MEMORY_SHARE,
     SAMPLING,
+    TOL,
     make_file,
     power,
     say,
@@ -70,6 +71,21 @@ def section_mapped(quick: bool, folder: Path) -> str:
         [name, f"{spent:.1f}", status, f"[{ends[0]!r}, {ends[1]!r}]", "yes" if ends == intervals[0] else "**no**"]
         for name, spent, status, ends in zip(names, seconds, statuses, intervals, strict=True)
     ]
+    proofs = [
+        [
+            name, f"{found['seconds']:.1f}", f"{found['proof']['seconds']:.1f}", f"{found['gap']:.1e}",
+            f"{found['proof']['gap']:.1e}", f"[{found['proof']['interval'][0]!r}, {found['proof']['interval'][1]!r}]",
+            f"{found['proof']['peak']['RssAnon']:.0f}", str(MAPPED_MEGABYTES),
+            verdict(
+                found["proof"]["peak"]["RssAnon"] <= MAPPED_MEGABYTES
+                and found["proof"]["gap"] <= TOL
+                and not found["proof"]["notes"]
+            ),
+        ]
+        for name, found in zip(names, (one, two), strict=False)
+    ]  # fmt: skip
+    proof_head = ["where", "solve, s", "verify(), s", "gap claimed", "gap proven", "proven interval", "peak RssAnon, MB",
+                  "at most, MB", ""]  # fmt: skip
     proper = middle and two["lost"] == 1 and intervals[2] == intervals[0]
     return f"""## Arms in a file that is never loaded
 
@@ -87,4 +103,9 @@ its chunks.
 The worker was killed {two["killed"]["at"]:.2f} s after the start, with {two["killed"]["chunks"]} of its chunks under way; the
 passes that reported ended at {", ".join(f"{t:.2f}" for t in two["passes_ended"])} s.
 Killed in the middle of a pass, finished with the same certificate: {verdict(proper)}.
+
+`solution.verify()` of both, from the file and on the workers: the whole certificate anew, block by block. The memory is that of the
+process that asks, while it proves (on a cluster, blocks are in the workers').
+
+{table(proof_head, proofs)}
 """

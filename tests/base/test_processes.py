@@ -31,6 +31,16 @@ def test_a_worker_that_dies_is_said_so():
         list(finished_results(os._exit, [(1,)] * 4, 2))
 
 
+def test_a_worker_that_dies_while_calls_are_still_being_sent_is_said_so_too():
+    def slowly():
+        for _ in range(4):
+            yield (1,)
+            time.sleep(1.0)
+
+    with pytest.raises(WorkerDied, match="one of the 2 processes died"):
+        list(finished_results(os._exit, slowly(), 2))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "parent.py"

@@ -1,14 +1,13 @@
 """The compiled certificate and quotient against rationals, with gaps and rows that are wrong by exactly what they may be."""
 
 from fractions import Fraction
-from types import FunctionType
 
 import numpy as np
 import pytest
 from exactly import rational
 from flint import fmpq, fmpq_mat
 
-from allocopt.linear import dense
+from allocopt.certify import compiled_certificate
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR
 from allocopt.linear.modulo import Modulo
 
@@ -17,22 +16,27 @@ kernel = pytest.importorskip("allocopt.solving.kernel", reason="needs the extra 
 LEVEL = 2.0
 
 
-def certificate(rows, gaps, alpha, lam, doubt, certify=kernel.certify):
-    """Bounds and pair that `_certify` makes of a pair for rows of a quotient: (lower, upper, α, λ)."""
+def certificate(rows, gaps, alpha, lam, gap_error, certify=kernel.certify):
+    """Bounds and pair that `certify` makes of a pair for rows of a quotient: (lower, upper, α, λ)."""
     r = rows.shape[1]
     which, unit, columns, ratios, start, weights, _ = kernel.prepare(rows, r, gaps, LEVEL, True, alpha, lam)
     k = len(which)
-    x, y = np.concatenate([np.zeros(k), start]), np.zeros(2 * k)
+    found = np.concatenate([np.zeros(k), start]), np.zeros(2 * k), weights, np.ones(k)
     out_alpha, out_lam, info = np.empty(len(gaps)), np.empty(len(gaps)), np.zeros(kernel.INFO)
-    certify(which, unit, columns, ratios, x, y, weights, np.ones(k), False, gaps, doubt, out_alpha, out_lam, info)
+    certify((which, unit, columns, ratios), found, False, gaps, gap_error, out_alpha, out_lam, info)
     return info[0], info[1], out_alpha, out_lam
 
 
 def in_numpy(**constants):
     """The certificate as plain Python with the words of `dense`, and with other constants."""
-    words = {name: getattr(dense, name) for name in dense.__all__ if hasattr(kernel, name)}
-    twin = FunctionType(kernel.certify.py_func.__code__, {**vars(kernel), **words, **constants})
-    return lambda rows, gaps, alpha, lam, doubt: certificate(rows, gaps, alpha, lam, doubt, twin)
+
+    def certify(*arguments):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in constants.items():
+                patch.setattr(compiled_certificate, name, value)
+            compiled_certificate.certify(*arguments)
+
+    return lambda rows, gaps, alpha, lam, gap_error: certificate(rows, gaps, alpha, lam, gap_error, certify)
 
 
 def instances():

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import allocopt as ao
 from allocopt.cli import demo, hardness, schedule, simulate, solve
 from allocopt.cli import main as cli
-from allocopt.insight.hardness.report import document, sections
+from allocopt.insight.hardness.report import sections
+from allocopt.insight.hardness.report_document import document
 from allocopt.insight.study import quantities as study_quantities
 from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.solution import Status

@@ -14,10 +14,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.certify.monitor import Progress
 from allocopt.cli import display
 from allocopt.cli import main as cli
 from allocopt.cli import solve as solve_module
+from allocopt.model.progress import Progress
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]

@@ -8,6 +8,7 @@ import pytest
 import allocopt as ao
 from allocopt.model.arms import blocks, opening, spanning, survey
 from allocopt.solvers import streaming
+from allocopt.solvers.settings import StreamingSettings
 
 BLOCK = 7
 
@@ -23,7 +24,7 @@ def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
             patch.setattr(blocks, "block_rows", lambda columns: rows)
         patch.setattr(survey, "KEEP", keep)
         patch.setattr(spanning, "SAMPLE", sample)
-        patch.setattr(streaming, "_ENTER", enter)
+        patch.setattr(streaming, "DEFAULT", StreamingSettings(entering=enter))
         yield
 
 

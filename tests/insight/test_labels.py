@@ -29,7 +29,8 @@ def test_three_lines_from_a_graph_to_a_certified_constant(routes):
 
 def test_routes_keep_their_names_in_the_hardness_report_its_page_and_its_pictures(routes):
     from allocopt import plots
-    from allocopt.insight.hardness.report import document, sections
+    from allocopt.insight.hardness.report import sections
+    from allocopt.insight.hardness.report_document import document
 
     h = ao.hardness(routes.bandit())
     names = {h.label(e.arm) for e in h.informative}

@@ -192,7 +192,7 @@ def test_machine_code_is_made_anew_when_a_function_that_is_called_changes():
 
 
 def test_policies_load_lazily_and_by_name():
-    script = "import sys, allocopt.play.simulation.simulate, allocopt.policies; sys.exit('numba' in sys.modules)"
+    script = "import sys, allocopt.play.simulation.result, allocopt.policies, allocopt.cli.main; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
     assert set(policies.NAMES) <= set(dir(policies))
     with pytest.raises(AttributeError, match="Nothing"):

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import answered, bandits
 
@@ -30,7 +30,9 @@ def ordinary(allocator, gaps):
 
 
 def agree(one, other, slack=1e-12):
-    """Two certified intervals for the same number have it in common."""
+    """Two certified intervals for the same number have it in common; [0, inf] is no answer."""
+    assert answered(one)
+    assert answered(other)
     return one.lower <= other.upper * (1 + slack) and other.lower <= one.upper * (1 + slack)
 
 
@@ -66,15 +68,10 @@ def test_the_floating_interval_encloses_what_its_own_allocation_and_multipliers_
 
 
 @given(instances())
-def test_it_agrees_with_solve_and_is_certified_wherever_solve_is(instance):
+def test_it_agrees_with_solve_and_both_are_certified(instance):
     arms, gaps = instance
     allocator = Allocator(arms)
-    s, o = allocator.solve(gaps), ordinary(allocator, gaps)
-    assert agree(s, o)
-    if answered(o):
-        assert answered(s)
-    if not answered(s):
-        assert s.stats["reason"]
+    assert agree(allocator.solve(gaps), ordinary(allocator, gaps))
 
 
 @given(instances())
@@ -82,8 +79,7 @@ def test_the_certificate_is_that_of_canonical_evaluate(instance):
     """The compiled bounds are no tighter than rounding allows, and hardly wider than those of the reference."""
     arms, gaps = instance
     s = Allocator(arms).solve(gaps)
-    if not s.stats["compiled"]:
-        return
+    assume(s.stats["compiled"])
     reduction = reduce(s.program)
     bounds = evaluate(
         reduction.canonical,
@@ -104,7 +100,6 @@ def walk(arms, start, end, points):
         s = allocator.solve(bandit.gaps)
         o = ordinary(allocator, bandit.gaps)
         assert agree(s, o)
-        assert answered(s) or not answered(o)
         assert s.optimal_arms.tolist() == bandit.optimal_arms.tolist()
         best.add(int(bandit.optimal_arms[0]))
         supports.add(tuple(s.support.tolist()))
@@ -154,7 +149,7 @@ def test_a_small_move_is_warm_started_in_fewer_steps():
     assert steps[True] < 0.6 * steps[False]
 
 
-@given(bandits(kinds=EASY), seeds)
+@given(bandits(), seeds)
 def test_duplicated_arms_and_the_order_of_the_arms_change_nothing(bandit, seed):
     order = np.random.default_rng(seed).permutation(2 * bandit.n_arms)
     arms = np.concatenate([bandit.arms, bandit.arms])[order]
@@ -167,6 +162,8 @@ def test_duplicated_arms_and_the_order_of_the_arms_change_nothing(bandit, seed):
 def test_the_value_is_proportional_to_the_level_and_inversely_to_the_gaps(bandit, level, factor):
     s = Allocator(bandit.arms).solve(bandit.gaps)
     t = Allocator(bandit.arms, level=level).solve(factor * bandit.gaps)
+    assert answered(s)
+    assert answered(t)
     assert t.value == pytest.approx(s.value * level / 2 / factor, rel=3e-8)
 
 
@@ -285,11 +282,9 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
         rows = np.empty_like(arms)
         rank = kernel.quotient(in_units(arms[None])[0], gaps, rows)
         which, unit, columns, ratios, start, _, _ = kernel.prepare(rows, rank, gaps, 2.0, True, alpha, lam)
-        x, y, g = np.concatenate([np.ones(4), start]), np.ones(8), np.ones(4)
+        found = np.concatenate([np.ones(4), start]), np.ones(8), lam[which], np.ones(4)
         info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)
-        kernel.certify(
-            which, unit, columns, ratios, x, y, lam[which], g, False, gaps, 0.0, allocation, multipliers, info
-        )
+        kernel.certify((which, unit, columns, ratios), found, False, gaps, 0.0, allocation, multipliers, info)
         if not info[0] > 0:
             continue
         program = horizon_at_level(arms, gaps, 2.0, None)
@@ -303,6 +298,7 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
 
 INTERRUPTED = """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with it ignored
 from allocopt.solving.allocator import Allocator
 from allocopt.insight.instances import random_unit
 bandit = random_unit(5, 20, seed=0)

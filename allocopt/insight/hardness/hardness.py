@@ -15,7 +15,6 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, positive_number, vector, whole_number
-from allocopt.certify.monitor import Callback
 from allocopt.insight.hardness import alternatives as confusing_parameters
 from allocopt.insight.hardness import sensitivity as derivatives
 from allocopt.insight.hardness.alternatives import Alternative
@@ -28,6 +27,7 @@ from allocopt.insight.hardness.sensitivity import Sensitivity
 from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import best_arm
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import caveat, why_not
 from allocopt.solving.solve import solve

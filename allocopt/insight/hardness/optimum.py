@@ -15,11 +15,11 @@ from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate, settle, tidy
-from allocopt.certify.monitor import Callback
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.certify.verdict import certified_solution
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import optimism, regret
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.model.standing import why_not
 from allocopt.solving.refine import refined_pair

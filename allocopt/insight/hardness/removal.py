@@ -9,12 +9,12 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import IntArray
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.monitor import Callback
 from allocopt.insight.hardness.optimum import Optimum
 from allocopt.linear.assumptions import assuming
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
+from allocopt.model.progress import Callback
 from allocopt.model.solution import Status
 from allocopt.model.standing import caveat
 from allocopt.solving.refine import resolved_bounds

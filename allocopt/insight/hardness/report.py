@@ -1,4 +1,4 @@
-"""The hardness report in words: sections of text and tables, and a JSON document.
+"""The hardness report in words: sections of text and tables.
 
 The command line and the HTML page (`allocopt.insight.hardness.report_page`) show the same sections.
 """
@@ -6,15 +6,14 @@ The command line and the HTML page (`allocopt.insight.hardness.report_page`) sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidOption
-from allocopt.base.json_data import json_data
 from allocopt.base.validation import Array, positive_number, whole_number
-from allocopt.insight.documents import enclosure_document, interval, solution_document
+from allocopt.insight.documents import interval
 from allocopt.insight.hardness.removal import Removal
 from allocopt.model.solution import Solution
 from allocopt.model.standing import caveat, confirmed, taken_for_granted
@@ -22,7 +21,7 @@ from allocopt.model.standing import caveat, confirmed, taken_for_granted
 if TYPE_CHECKING:  # hardness.py itself writes the report
     from allocopt.insight.hardness.hardness import Addition, Hardness
 
-__all__ = ["WIDTHS", "Section", "document", "printable", "sections"]
+__all__ = ["WIDTHS", "Section", "assumptions_as_json", "checked_widths", "price_row", "printable", "sections"]
 
 WIDTHS = (1.0, 2.0, 4.0)
 """Confidence widths that the report prices by default; 2 is that of sets of probability 1 − 1/n."""
@@ -87,7 +86,7 @@ def sections(
     >>> [s.title for s in sections(hardness(counter_example(0.01)))][:3]
     ['Summary', 'Informative arms', 'Confusing arms']
     """
-    widths, most = _widths(widths), whole_number("most", most, least=1)
+    widths, most = checked_widths(widths), whole_number("most", most, least=1)
     names = [] if h.labels is None else ["label"]
 
     def who(arm: int) -> tuple[str, ...]:
@@ -138,7 +137,7 @@ def sections(
              printable("; ".join(part for part in (a.note, caveat(a.solution)) if part))) for a in additions
         ]  # fmt: skip
         yield Section("With one more arm", (), ("arm", "gap", "c with it", "change", "effect"), tuple(rows), (0, 4))
-    prices = [_price(h, width) for width in widths]
+    prices = [price_row(h, width) for width in widths]
     if prices:
         yield Section(
             "Price of optimism",
@@ -239,13 +238,14 @@ def _remark(h: Hardness, removed: Removal) -> str:
     return f"{removed.note}; best now: {_listed(h, list(removed.optimal_arms))}"
 
 
-def _widths(given: Iterable[float]) -> tuple[float, ...]:
+def checked_widths(given: Iterable[float]) -> tuple[float, ...]:
+    """Confidence widths, once they are known to be positive numbers."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidOption(f"widths: expected a list of positive numbers, got {given!r}")
     return tuple(positive_number("widths", width) for width in given)
 
 
-def _price(h: Hardness, width: float) -> dict[str, Any]:
+def price_row(h: Hardness, width: float) -> dict[str, Any]:
     """One row of the prices; a width that has none says why."""
     try:
         price = h.price_of_optimism(width)
@@ -255,64 +255,10 @@ def _price(h: Hardness, width: float) -> dict[str, Any]:
     found = h.optimism(width)
     return {
         "width": width, "value": found.value, "lower": found.lower, "price": price, "status": found.status.name,
-        "assumptions": _assumptions(found), "remark": caveat(found),
+        "assumptions": assumptions_as_json(found), "remark": caveat(found),
     }  # fmt: skip
 
 
-def _assumptions(solution: Solution | None) -> list[dict[str, Any]]:
+def assumptions_as_json(solution: Solution | None) -> list[dict[str, Any]]:
+    """What a solution assumes, for a JSON document."""
     return [] if solution is None else [a.as_json() for a in solution.assumptions]
-
-
-def document(
-    h: Hardness, widths: Iterable[float] = WIDTHS, additions: Sequence[Addition] = (), *, prove: bool = True
-) -> dict[str, Any]:
-    """The whole report as JSON data: infinities are the string "inf", what does not exist is null.
-
-    Examples
-    --------
-    >>> from allocopt.insight.hardness.hardness import hardness
-    >>> from allocopt.insight.instances import counter_example
-    >>> round(document(hardness(counter_example(0.01)))["ucb_ratio"], 6)
-    25.25
-    """
-
-    def named(entry: dict[str, Any]) -> dict[str, Any]:
-        return entry if h.labels is None else {"arm": entry["arm"], "label": h.labels[entry["arm"]], **entry}
-
-    alternatives = [
-        {"arm": a.arm, "theta": a.theta, "shift": a.shift, "evidence": a.evidence, "contributions": a.contributions}
-        for a in h.alternatives
-    ]
-    additions_found = [
-        {"vector": a.vector, "gap": a.gap, "value": a.solution.value, "lower": a.solution.lower, "change": a.change,
-         "status": a.solution.status.name, "assumptions": _assumptions(a.solution), "note": a.note} for a in additions
-    ]  # fmt: skip
-    best = h.best_arm
-    plain: dict[str, Any] = json_data({
-        "constant": {"value": h.solution.value, "lower": h.solution.lower, "upper": h.solution.upper},
-        "status": h.status.name,
-        "assumptions": _assumptions(h.solution),
-        "proven": enclosure_document(h.proven) if prove else None,
-        "confirmed": confirmed(h.solution, h.proven) if prove else None,
-        "solution": solution_document(h.solution, None),
-        "ucb_constant": h.ucb_constant,
-        "ucb_ratio": h.ucb_ratio,
-        "best_arm_time": h.best_arm_time,
-        "best_arm_status": None if best is None else best.status.name,
-        "best_arm_assumptions": _assumptions(best),
-        "price_of_optimism": [_price(h, width) for width in _widths(widths)],
-        "informative": [named(asdict(e)) for e in h.informative],
-        "confusing": [named(asdict(e)) for e in h.confusing],
-        "alternatives": [named(a) for a in alternatives],
-        "evidence": h.evidence,
-        "gradient": h.gradient,
-        "gradient_unique": h.sensitivity.unique,
-        "gap_derivatives": h.gap_derivatives,
-        "gap_derivatives_unique": h.sensitivity.gaps_unique,
-        "derivatives_note": h.sensitivity.note,
-        "leave_one_out": [named({**asdict(r), "value": r.value}) for r in h.leave_one_out],
-        "additions": additions_found,
-        "geometry": asdict(h.geometry),
-        "warnings": h.warnings,
-    })  # fmt: skip
-    return plain

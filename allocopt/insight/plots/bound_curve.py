@@ -10,7 +10,7 @@ import numpy as np
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, positive_number
 from allocopt.insight.bounds.bound import FiniteTimeBound
-from allocopt.insight.plots.curves import measured_runs
+from allocopt.insight.plots.regret_over_time import measured_runs
 from allocopt.insight.plots.style import (
     BLACK,
     COLOURS,

@@ -39,6 +39,5 @@ def test_two_dimensions_have_every_part_of_the_report(in_the_plane):
     assert {row.role for row in h.leave_one_out} >= {"optimal"}
 
 
-@pytest.mark.xfail(reason="certify.feasibility asks for a matrix of arms by arms", run=False, strict=False)
 def test_two_dimensions_have_a_price_of_optimism(in_the_plane):
     assert in_the_plane.price_of_optimism(2.0) >= 1.0 - 1e-8

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import allocopt as ao
 from allocopt.cli import hardness as command
 from allocopt.cli import main as cli
-from allocopt.insight.hardness import report, report_page
+from allocopt.insight.hardness import report, report_document, report_page
 from allocopt.insight.hardness.hardness import hardness
 from allocopt.insight.instances import counter_example, random_unit
 
@@ -185,14 +185,16 @@ def test_awkward_instances_have_pages_and_documents(bandit):
     h = hardness(bandit)
     text = report_page.page(h, pictures=False)
     assert "nan" not in Page(text).text
-    document = json.loads(json.dumps(report.document(h), allow_nan=False))
+    document = json.loads(json.dumps(report_document.document(h), allow_nan=False))
     assert len(document["gap_derivatives"]) == len(document["evidence"]) == bandit.n_arms
     assert (document["gradient"] is None) == (h.gradient is None)
 
 
 def test_the_document_holds_the_numbers_of_the_object(bandit):
     h = hardness(bandit)
-    document = json.loads(json.dumps(report.document(h, [1.0, 0.01], [h.with_arm([0.5, 0.5])]), allow_nan=False))
+    document = json.loads(
+        json.dumps(report_document.document(h, [1.0, 0.01], [h.with_arm([0.5, 0.5])]), allow_nan=False)
+    )
     assert document["constant"]["value"] == h.constant
     assert document["proven"]["lower"] == h.proven.lower
     assert document["gradient"] == h.gradient.tolist()

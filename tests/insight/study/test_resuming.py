@@ -21,8 +21,8 @@ def test_the_table_is_the_same_bytes_for_any_number_of_workers_and_any_cut(tmp_p
     monkeypatch.setattr(study_workers, "_BLOCK_SECONDS", 1e-9)  # blocks of one
     study(RANDOM, tmp_path / "single", workers=1)
     monkeypatch.setattr(study_workers, "_BLOCK_SECONDS", 0.02)
-    monkeypatch.setattr(study_workers, "_ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(study_workers, "_POOL_SECONDS", 0.0)
+    monkeypatch.setattr(study_workers, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(study_workers, "_LEAST_POOL_SECONDS", 0.0)
     two = study(RANDOM, tmp_path / "two", workers=2)
     assert one.computed == two.computed == 160
     assert len({(tmp_path / x / "table.parquet").read_bytes() for x in ("one", "single", "two")}) == 1
@@ -59,7 +59,10 @@ def test_killed_three_times_at_random_moments_the_table_is_that_of_an_uninterrup
     spec = toml(tmp_path / "k.toml", 'quantities = ["c", "ucb"]\nrepeats = 1500\n[family]\nname = "random-unit"\n'
                 "[fixed]\ndim = 4\nn_arms = 12\n")  # fmt: skip
     script = (
-        "from allocopt.insight.study import workers as w; w._BLOCK_SECONDS = w._ALONE_SECONDS = w._POOL_SECONDS = 0.05\n"
+        "from allocopt.insight.study import workers\n"
+        "for name in ('_BLOCK_SECONDS', '_FIRST_SECONDS', '_LEAST_POOL_SECONDS'):\n"
+        "    assert hasattr(workers, name)\n"
+        "    setattr(workers, name, 0.05)\n"
         "from allocopt.cli import study\nfrom allocopt.cli.main import main\nmain()"
     )
     start = [sys.executable, "-c", script, "study", str(spec), "--out", str(tmp_path / "killed"), "--workers", "2"]
@@ -115,8 +118,8 @@ def test_a_dask_cluster_gives_the_same_table(tmp_path):
 
 
 def test_a_worker_that_dies_ends_the_study_in_words_and_keeps_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_workers, "_ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(study_workers, "_POOL_SECONDS", 0.0)
+    monkeypatch.setattr(study_workers, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(study_workers, "_LEAST_POOL_SECONDS", 0.0)
     main = os.getpid()
 
     def family(seed):

@@ -1,6 +1,7 @@
 """simulate(): exact regret, reproducible streams, a user's own policy and rewards, errors of one line."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from simulating import BANDIT, ExploreThenCommit, same
 import allocopt as ao
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.play.simulation.simulate import default_times, simulate
-from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB
+from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB, base
 
 # What comes out
 
@@ -260,3 +261,19 @@ def test_parameters_of_ones_own_policy_are_the_same_in_every_process_and_differ_
     assert parameters(one) == parameters(two)
     assert parameters(one) != parameters(other)
     assert parameters(one)["helper"] == "<object object>"
+
+
+def test_the_spanner_of_the_arms_is_computed_once_for_all_runs(monkeypatch):
+    made = []
+    spanner = base.barycentric_spanner
+    monkeypatch.setattr(base, "barycentric_spanner", lambda *given: made.append(given) or spanner(*given))
+    simulate("LinTS", BANDIT, 200, 40, rng=0)
+    assert len(made) == 1
+
+
+def test_what_a_policy_remembers_does_not_travel_to_other_processes():
+    setting = base.Setting([[1, 0], [0, 1]], 10, memo={"design": lambda: None})
+    indices = setting.spanner.indices
+    sent = pickle.loads(pickle.dumps(setting))
+    assert sent.memo == {} and setting.memo
+    assert sent.spanner.indices.tolist() == indices.tolist() and sent.horizon == 10

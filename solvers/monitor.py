@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate
+from allocopt.model.progress import Callback, Progress
 
-__all__ = ["Callback", "Monitor", "OutOfTime", "Progress"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback is told: both bounds are certified for the whole program at this moment."""
-
-    method: str
-    iteration: int
-    lower: float
-    upper: float
-    gap: float
-    seconds: float
-    alive: int | None = None
-    """Arms that may still matter; the others provably do not. None where nobody counts them."""
-
-
-Callback = Callable[[Progress], object]
-"""Called after every certified step of a solver; what it returns is ignored, what it raises stops the solve."""
+__all__ = ["Monitor", "OutOfTime"]
 
 
 class OutOfTime(Exception):

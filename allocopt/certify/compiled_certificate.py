@@ -1,0 +1,201 @@
+r"""The certificate of small programs, number by number: the theorem of docs/certificates.md, section 4, as loops.
+
+The program is that of `programs.horizon_at_level`: canonical features a_i are the columns, targets b_j = ratio_j a_j, and there
+are no bounds. Letters are those of the theorem: images ŵ of the columns in a basis B, their errors e, δ (drift) for the distance of
+BᵀMB from I, prices p. Other than in `certificate.evaluate`, Σλ_j(ŵ_iᵀŵ_j)² is taken product by product, so that γ_{r+4}|ŵ_i| is
+added to τ_i and a trace stands for max D.
+
+It is written in the words of `linear.dense`; `kernel` compiles it with those of `linear.loops`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.tolerances import SUPPORT
+from allocopt.base.validation import Array, IntArray
+from allocopt.linear.dense import back, cross, largest, squared_lengths, squared_ratios, weighted, whitener
+from allocopt.linear.floating import ENTRY_ERROR, UNIT
+
+__all__ = ["STEPS", "certify"]
+
+_NEAR_IDENTITY = 0.1  # distance from I after the first change of basis that the second one removes safely
+_LARGEST_DRIFT = 0.1  # δ beyond which nothing is claimed
+
+
+def tidied_pair(
+    tidied: bool, found_alpha: Array, z: Array, found_lam: Array, g: Array, alpha: Array, lam: Array
+) -> None:
+    """The pair to certify, for all columns: what was found for the first of them, and zeros.
+
+    ``tidied``: what complementarity says is zero is set to zero.
+    """
+    top_alpha, top_lam, top_g = largest(found_alpha), largest(found_lam), largest(g)
+    for i in range(len(alpha)):
+        alpha[i] = lam[i] = 0.0
+    for i in range(len(found_lam)):
+        idle = tidied and found_alpha[i] < SUPPORT * top_alpha and z[i] > SUPPORT
+        slack = tidied and found_lam[i] < SUPPORT * top_lam and g[i] < (1.0 - SUPPORT) * top_g
+        alpha[i] = 0.0 if idle else found_alpha[i]
+        lam[i] = 0.0 if slack else found_lam[i]
+
+
+def image_sizes(columns: Array, basis: Array, sizes: Array) -> None:
+    """|| |a_i|ᵀ|B| ||² of every column, for an upper triangular B: the size of the terms of an image."""
+    r, k = columns.shape
+    for i in range(k):
+        sizes[i] = 0.0
+    for c in range(r):
+        for i in range(k):
+            entry = 0.0
+            for e in range(c + 1):
+                entry += abs(columns[e, i] * basis[e, c])
+            sizes[i] += entry * entry
+
+
+def near_identity(basis: Array) -> bool:
+    """Whether an upper triangular matrix is so close to I that it enlarges errors by no more than `_NEAR_IDENTITY`."""
+    r = len(basis)
+    for c in range(r):
+        for e in range(c, r):
+            if not abs(basis[c, e] - (1.0 if c == e else 0.0)) <= _NEAR_IDENTITY / r:
+                return False
+    return True
+
+
+def image_errors(sizes: Array, up: float, small: float, data: float) -> None:
+    """Lemma 3: e_i, in place of the sizes: rounding of a column, of the data, and of both changes of basis.
+
+    The second change, close to I, enlarges the errors of the first by a tenth.
+    """
+    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * small + ENTRY_ERROR + data) * up
+    for i in range(len(sizes)):
+        sizes[i] = share * math.sqrt(sizes[i])
+
+
+def drift_of(gram: Array, alpha: Array, norms: Array, errors: Array, up: float, data: float) -> float:
+    """Lemma 4: δ, what is left of BᵀMB − I, what rounding did to the images, and to their sum."""
+    r, k = len(gram), len(alpha)
+    spread = wrong = 0.0
+    for i in range(k):
+        spread += alpha[i] * norms[i]
+        wrong += alpha[i] * errors[i] * errors[i]
+    drift = 0.0
+    for c in range(r):
+        for e in range(r):
+            entry = gram[c, e] - (1.0 if c == e else 0.0)
+            drift += entry * entry
+    drift = math.sqrt(drift) + UNIT * (k + 8) * 1.01 * (1.0 + spread)
+    wrong = math.sqrt(wrong)
+    drift += wrong * (2.0 * math.sqrt(1.0 + drift) + wrong)
+    return (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + UNIT * 1.01 * k)
+
+
+def dual_sums(lam: Array, ratios: Array, norms: Array, errors: Array, up: float) -> Any:
+    """Σλ_j(|ŵ_j| − e_j)₊², Σλ_j|ŵ_j|², Σλ_je_j² of the targets, and Σλ_j: not yet rounded outwards."""
+    strength = total = trace = wobble = 0.0
+    for i in range(len(lam)):
+        least = max(math.sqrt(norms[i]) / up - errors[i], 0.0) * ratios[i]
+        strength += lam[i] * least * least
+        trace += lam[i] * ratios[i] * ratios[i] * norms[i]
+        wobble += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
+        total += lam[i]
+    return strength, trace, wobble, total
+
+
+def largest_constraint_and_price(
+    ratios: Array, norms: Array, errors: Array, prices: Array, drift: float, up: float, many: float, small: float,
+    steepest: float, wobble: float,
+) -> Any:  # fmt: skip
+    """The theorem: upper bounds on max_j g_j, and on max_i p_i."""
+    worst = top = 0.0
+    for i in range(len(norms)):
+        length = math.sqrt(norms[i]) * up + errors[i]
+        worst = max(worst, ratios[i] * ratios[i] * length * length * up / (1.0 - drift))
+        shift = errors[i] + drift / (1.0 - drift) * up * length
+        root = math.sqrt(prices[i]) * up * many + steepest * (shift + small * length) + wobble * (length + shift)
+        top = max(top, root * root * up)
+    return worst, top
+
+
+def write_pair(
+    which: IntArray, gaps: Array, alpha: Array, lam: Array, alpha_factor: float, unit: float, lam_factor: float,
+    total: float, alpha_out: Array, lam_out: Array,
+) -> None:  # fmt: skip
+    """The pair in the units of the program: α scaled to feasibility (inf on free arms), λ to the scale of the dual."""
+    for i in range(len(gaps)):
+        alpha_out[i] = np.inf if gaps[i] == 0.0 else 0.0
+        lam_out[i] = 0.0
+    for i in range(len(which)):
+        alpha_out[which[i]] = alpha[i] * alpha_factor * unit / gaps[which[i]]
+        lam_out[which[i]] = lam[i] * lam_factor * unit / total
+
+
+def certify(
+    problem: tuple[IntArray, float, Array, Array], found: tuple[Array, Array, Array, Array], tidied: bool,
+    gaps: Array, gap_error: float, alpha_out: Array, lam_out: Array, info: Array,
+) -> None:  # fmt: skip
+    """Lower bound, upper bound and rounding into ``info``, and the pair that they hold for.
+
+    ``problem``: the arms that count, the unit of cost, their columns and ratios. ``found``: x, y, λ and g as Newton's method leaves
+    them, of all columns or of the first of them. ``gap_error`` is the relative error of the gaps.
+    """
+    which, unit, columns, ratios = problem
+    x, y, found_lam, g = found
+    r, k = columns.shape
+    alpha, lam, errors, inverse = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    tidied_pair(tidied, x[len(found_lam) :], y[len(found_lam) :], found_lam, g, alpha, lam)
+    info[0], info[1], info[2] = 0.0, np.inf, np.inf
+    regular, basis = whitener(columns, alpha, None)
+    if not regular:
+        return
+    image_sizes(columns, basis, errors)
+    # a second, nearly orthogonal, change of basis removes what the first one left
+    first = cross(basis, columns)
+    regular, basis = whitener(first, alpha, None)
+    if not regular or not near_identity(basis):
+        return
+    white = cross(basis, first)
+    norms = squared_lengths(white)
+    up, many = 1.0 + UNIT * (4 * r + 64) * 1.01, 1.0 + UNIT * (k + 8) * 1.01  # 1 + γ of that many roundings
+    small, data = UNIT * (r + 4) * 1.01, gap_error + 8.0 * UNIT
+    image_errors(errors, up, small, data)
+    drift = drift_of(weighted(white, alpha), alpha, norms, errors, up, data)
+    if not drift <= _LARGEST_DRIFT:
+        return
+    strength, trace, wobble, total = dual_sums(lam, ratios, norms, errors, up)
+    if not 0.0 < strength * strength < np.inf:
+        return
+    strength = strength / (up * many * (1.0 + drift))
+    steepest, wobble = math.sqrt(trace) * up * many, math.sqrt(wobble) * up * many
+    cost = 0.0
+    for i in range(k):
+        inverse[i] = 1.0 / ratios[i]
+        cost += alpha[i]
+    prices = back(squared_ratios(cross(white, white), inverse), lam)  # Σλ_j (a_i·b_j)²
+    worst, top = largest_constraint_and_price(ratios, norms, errors, prices, drift, up, many, small, steepest, wobble)
+    if not (0.0 < top < np.inf and worst < np.inf):
+        return
+    worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)  # so that α stays feasible when it is rounded on its way back
+    scale = strength * strength / (total * top)  # with λ as it is: value >= strength²/(total·top)
+    write_pair(which, gaps, alpha, lam, worst, unit, scale, total, alpha_out, lam_out)
+    info[0] = unit * scale / (up * up * many * many)
+    info[1] = unit * cost * worst * up * many * (1.0 + data)
+    info[2] = 2.0 * drift
+
+
+STEPS: tuple[Callable[..., Any], ...] = (
+    tidied_pair,
+    image_sizes,
+    near_identity,
+    image_errors,
+    drift_of,
+    dual_sums,
+    largest_constraint_and_price,
+    write_pair,
+)
+"""What `certify` calls."""

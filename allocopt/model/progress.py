@@ -1,0 +1,26 @@
+"""Progress: what a callback is told while a solve goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Callback", "Progress"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told: both bounds are certified for the whole program at this moment."""
+
+    method: str
+    iteration: int
+    lower: float
+    upper: float
+    gap: float
+    seconds: float
+    alive: int | None = None
+    """Arms that may still matter; the others provably do not. None where nobody counts them."""
+
+
+Callback = Callable[[Progress], object]
+"""Called after every certified step of a solver; what it returns is ignored, what it raises stops the solve."""

@@ -1,0 +1,57 @@
+"""``allocopt methods`` prints the table of methods, all of it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from allocopt.base.errors import InvalidOption
+from allocopt.cli.main import app
+from allocopt.solvers.methods import METHODS
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["methods", *arguments], env={"COLUMNS": "80", "TERM": "dumb"})
+
+
+def test_every_method_and_setting_is_shown_within_80_columns():
+    text = run().output
+    assert all(len(line) <= 80 for line in text.splitlines())
+    for method in METHODS.values():
+        assert method.name in text
+        for setting in method.settings.listed():
+            assert setting.name in text
+            assert setting.meaning.split()[0] in text
+
+
+def test_the_first_lines_say_what_each_can_do():
+    head = {line.split()[0]: line for line in run().output.splitlines()[: len(METHODS) + 1]}
+    assert head["interior-point"].split()[1:4] == ["yes", "yes", "4,000"]
+    assert head["streaming"].split()[1:3] == ["no", "yes"]
+    assert "in blocks" in head["streaming"]
+    assert "streaming" in head["active-set"]
+
+
+def test_one_method_alone():
+    text = run("conic").output
+    assert "formulation" in text
+    assert "max_passes" not in text
+
+
+def test_json_is_the_table_as_data():
+    rows = json.loads(run("--json").output)
+    assert [row["name"] for row in rows] == list(METHODS)
+    for row in rows:
+        method = METHODS[row["name"]]
+        assert row["bounds"] is method.bounds and row["most_arms"] == method.most_arms
+        assert row["record"] == method.settings.__name__
+        assert [s["name"] for s in row["settings"]] == list(method.options)
+    passes = next(s for row in rows if row["name"] == "streaming" for s in row["settings"] if s["name"] == "max_passes")
+    assert passes == {"name": "max_passes", "default": 200, "meaning": "passes over all arms at most"}
+
+
+def test_an_unknown_method_is_refused_with_those_that_there_are():
+    result = run("simplex")
+    assert isinstance(result.exception, InvalidOption)
+    with pytest.raises(InvalidOption, match=r"method: expected one of closed-form, .*, got 'simplex'"):
+        raise result.exception
