@@ -32,7 +32,7 @@ from allocopt.cli.app import (
     given_instance,
     print_json,
 )
-from allocopt.cli.bound import WHY_BELOW
+from allocopt.cli.insight.bound import WHY_BELOW
 from allocopt.insight import plots
 from allocopt.insight.bounds.bound import FiniteTimeBound, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
