@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.cli import demo, hardness, schedule, simulate, solve
+from allocopt.cli import demo, schedule, simulate, solve
 from allocopt.cli import main as cli
+from allocopt.cli.insight import hardness
 from allocopt.insight.hardness.report import sections
 from allocopt.insight.hardness.report_document import document
 from allocopt.insight.study import quantities as study_quantities
