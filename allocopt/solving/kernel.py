@@ -29,8 +29,14 @@ from allocopt.base.compiling import garbage_collection_off, kept_on_disk, on_dis
 from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST
 from allocopt.certify import compiled_certificate
-from allocopt.linear.compiled_quotient import quotient
-from allocopt.linear.kernel_codes import (
+from allocopt.linear.loops import (
+    ENTRY,
+    compiled_steps,
+    in_loops,
+)
+from allocopt.solvers import newton, newton_start
+from allocopt.solving.compiled_quotient import quotient
+from allocopt.solving.kernel_codes import (
     CERTIFIED,
     INVALID,
     NEEDS_ORDINARY_PATH,
@@ -40,12 +46,6 @@ from allocopt.linear.kernel_codes import (
     SEVERAL_FREE_ARMS,
     SINGULAR,
 )
-from allocopt.linear.loops import (
-    ENTRY,
-    compiled_steps,
-    in_loops,
-)
-from allocopt.solvers import newton, newton_start
 
 __all__ = [
     "CERTIFIED",

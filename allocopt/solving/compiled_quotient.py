@@ -9,8 +9,8 @@ import numpy as np
 
 from allocopt.base.compiling import kept_on_disk
 from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY
-from allocopt.linear.kernel_codes import NEEDS_ORDINARY_PATH, NOTHING_TO_EXPLORE, SEVERAL_FREE_ARMS
 from allocopt.linear.loops import ENTRY, inside
+from allocopt.solving.kernel_codes import NEEDS_ORDINARY_PATH, NOTHING_TO_EXPLORE, SEVERAL_FREE_ARMS
 
 __all__ = ["quotient"]
 
