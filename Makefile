@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: programs demo test test-slow laws proofs torture mutants lint format bench routing regret scale story clean
+.PHONY: demo test test-slow laws proofs programs torture mutants lint format bench routing regret finite-time scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -59,6 +59,9 @@ routing: $(STAMP)
 
 regret: $(STAMP)
 	$(BIN)/python benchmarks/regret.py
+
+finite-time: $(STAMP)
+	$(BIN)/python benchmarks/finite_time.py
 
 proofs: $(STAMP)
 	$(BIN)/python benchmarks/verify.py

@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
+    from allocopt.insight.bounds.bound import FiniteTimeBound as FiniteTimeBound
+    from allocopt.insight.bounds.bound import finite_time_bound as finite_time_bound
+    from allocopt.insight.bounds.reading import load_bound as load_bound
     from allocopt.insight.hardness.hardness import Hardness as Hardness
     from allocopt.insight.hardness.hardness import hardness as hardness
     from allocopt.insight.study.study import StudyResult as StudyResult
@@ -84,6 +87,8 @@ _NAMES = {
     "certify.enclosure": ("Enclosure",),
     "model.progress": ("Progress",),
     "certify.proofs.reading": ("load_solution",),
+    "insight.bounds.bound": ("FiniteTimeBound", "finite_time_bound"),
+    "insight.bounds.reading": ("load_bound",),
     "insight.hardness.hardness": ("Hardness", "hardness"),
     "insight.study.study": ("StudyResult", "StudySpec", "study"),
     "model.bandit": ("LinearBandit",),

@@ -1,4 +1,4 @@
-r"""Where Newton's method starts: from nothing, or from the solution of a similar problem. Part of `newton`."""
+r"""Where Newton's method starts: cold (nothing is known), or warm (from the solution of a similar problem). Part of `newton`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether bounds on the allocation leave any room: only what is proven is called infeasible.
+"""Whether any allocation within its bounds meets the constraints: only what is proven is called infeasible.
 
 With every α at its upper bound a target t needs ||t||² <= ρ, where arms without a bound count as known exactly. The proof that
 this fails is one direction y that annihilates those arms, with 2⟨t, y⟩ − Σ u_i ⟨f_i, y⟩² > ρ: then the dual is unbounded.

@@ -101,9 +101,10 @@ def bound_error(program: AllocationProgram) -> float:
 def reduce(program: AllocationProgram) -> Reduction:
     """The canonical problem of a program. Raises `Infeasible` when it is proven that some target can never be met."""
     units = column_units(program.features, program.targets)
-    rows = program.features * units
+    # −0.0 becomes 0.0: its sign would decide signs, and so bits, in a factorisation
+    rows = program.features * units + 0.0
     shared = program.target_arms is not None and program.origin.compared is None
-    goals = rows[program.target_arms] if shared else program.targets * units
+    goals = rows[program.target_arms] if shared else program.targets * units + 0.0
     free = program.free
     known_exactly = free_span(rows, free)
     features, terms = known_exactly.modulo.with_terms(rows)

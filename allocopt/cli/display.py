@@ -21,7 +21,7 @@ from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
 from allocopt.model.progress import Callback, Progress
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import confirmed, taken_for_granted, why_not
+from allocopt.model.status_text import assumption_sentences, confirmed, why_not
 
 __all__ = ["progress_line", "solution_tables"]
 
@@ -126,7 +126,7 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
         table.add_row("proven", interval(enclosure))
         if not confirmed(solution, enclosure):
             table.add_row("", "[red]the proof does not confirm the bounds of the solution[/red]")
-    for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
+    for n, sentence in enumerate(assumption_sentences(solution, enclosure)):
         table.add_row("" if n else "assuming", escape(sentence))
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
     remark = why_not(solution) or assuming(solution.assumptions)

@@ -10,16 +10,15 @@ import typer
 from allocopt.base.errors import AllocoptError
 from allocopt.cli import (  # noqa: F401  # each adds its command to the application
     demo,
-    hardness,
     methods,
     schedule,
     simulate,
     solve,
     spanner,
-    study,
     verify,
 )
 from allocopt.cli.app import app
+from allocopt.cli.insight import bound, hardness, study  # noqa: F401  # as above
 
 
 def main() -> None:

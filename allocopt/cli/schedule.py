@@ -25,7 +25,7 @@ from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution
-from allocopt.model.standing import usable
+from allocopt.model.status_text import usable
 from allocopt.play.schedule.plan import fixed_number_of_rounds
 from allocopt.play.schedule.schedule import Schedule
 from allocopt.solving.solve import solve

@@ -32,12 +32,15 @@ from allocopt.cli.app import (
     given_instance,
     print_json,
 )
+from allocopt.cli.insight.bound import WHY_BELOW
 from allocopt.insight import plots
+from allocopt.insight.bounds.bound import FiniteTimeBound, finite_time_bound
+from allocopt.insight.bounds.times_optimal import times_optimal
 from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
-from allocopt.model.standing import caveat
+from allocopt.model.status_text import caveat
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES
@@ -83,6 +86,14 @@ def simulate_command(
             "--log/--linear", help="Scale of the regret in the plot (default: what suits it).", show_default=False
         ),
     ] = None,
+    factor: Annotated[
+        float | None,
+        typer.Option(
+            "--times-optimal",
+            help="Show what no policy beats at n unless it pays more than this factor times c·log n elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Simulate policies: exact pseudo-regret of many independent runs, beside c·log n.
@@ -109,6 +120,7 @@ def simulate_command(
     constant = 0.0 if solution is None else solution.value
     if log and constant == 0:
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
+    bounds = [] if factor is None else _bounds(bandit, horizon, factor)
     results = []
     for one in asked:
         checkpoint = None if out is None else out / _folder_name(one.name)
@@ -134,13 +146,14 @@ def simulate_command(
         figure = plots.regret_curves(
             {r.policy: (r.times, r.regret) for r in results},
             constant=constant if math.isfinite(constant) else None,
+            bound=([b.n for b in bounds], [b.value for b in bounds]) if bounds else None,
             log=_logarithmic(results) if log is None else log,
         )
         plots.save(figure, target, overwrite=target != plot)
     if as_json:
-        print_json(_document(results, solution, pictures))
+        print_json(_document(results, solution, pictures, bounds))
     else:
-        _show(results, solution, pictures, out)
+        _show(results, solution, pictures, out, bounds)
 
 
 def _check_targets(out: Path | None, plot: Path | None) -> None:
@@ -195,6 +208,12 @@ def _solution(bandit: LinearBandit) -> Solution | None:
     return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
 
 
+def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTimeBound]:
+    """What no policy can beat, at some n up to the horizon (the last one)."""
+    rounds = sorted({max(round(horizon / 10.0**step), 3) for step in np.arange(0.0, 3.1, 0.5)})
+    return [finite_time_bound(bandit, n, times_optimal(factor, n)) for n in rounds]
+
+
 def _folder_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
 
@@ -239,7 +258,13 @@ def _figure(x: float, digits: int = 1) -> str:
     return f"{x:.{digits}f}" if x == 0 or 10.0**-digits <= abs(x) < _SCIENTIFIC_FROM else f"{x:.3g}"
 
 
-def _show(results: list[SimulationResult], solution: Solution | None, pictures: list[Path], out: Path | None) -> None:
+def _show(
+    results: list[SimulationResult],
+    solution: Solution | None,
+    pictures: list[Path],
+    out: Path | None,
+    bounds: list[FiniteTimeBound],
+) -> None:
     first = results[0]
     constant = 0.0 if solution is None else solution.value
     log_n = math.log(first.horizon)
@@ -256,7 +281,12 @@ def _show(results: list[SimulationResult], solution: Solution | None, pictures: 
         )  # fmt: skip
     table.add_section()
     table.add_row("c·log n", _figure(constant * log_n), "", "", "", "", _figure(constant, 2))
+    if bounds:
+        value = bounds[-1].value
+        table.add_row("finite-time bound", _figure(value), "", "", "", "", _figure(value / log_n, 2))
     console.print(table)
+    if bounds:
+        console.print(f"{bounds[-1].sentence} ({WHY_BELOW})", markup=False, soft_wrap=True)
     if solution is not None and caveat(solution):
         console.print(f"c is {caveat(solution)}", markup=False, soft_wrap=True)
         for sentence in sentences(solution.assumptions):
@@ -275,7 +305,9 @@ def _show(results: list[SimulationResult], solution: Solution | None, pictures: 
         console.print(f"runs kept in {out}", markup=False, soft_wrap=True)
 
 
-def _document(results: list[SimulationResult], solution: Solution | None, pictures: list[Path]) -> dict[str, Any]:
+def _document(
+    results: list[SimulationResult], solution: Solution | None, pictures: list[Path], bounds: list[FiniteTimeBound]
+) -> dict[str, Any]:
     first = results[0]
     constant = 0.0 if solution is None else solution.value
     return {
@@ -288,6 +320,7 @@ def _document(results: list[SimulationResult], solution: Solution | None, pictur
         "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),
         "times": first.times.tolist(),
+        "bounds": [{"n": b.n, "value": b.value, "sentence": b.sentence} for b in bounds],
         "policies": [_policy_document(r) for r in results],
         "plots": [str(p) for p in pictures],
     }

@@ -32,7 +32,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level
 from allocopt.model.solution import Status
-from allocopt.model.standing import confirmed, usable
+from allocopt.model.status_text import confirmed, usable
 from allocopt.solving.solve import solve
 
 

@@ -15,6 +15,8 @@ from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
+from allocopt.insight.bounds.reading import load_bound
+from allocopt.insight.bounds.writing import FORMAT
 from allocopt.insight.documents import enclosure_document, interval
 
 _BALL_BITS = 256  # of the balls that decide where doubles do not
@@ -23,7 +25,7 @@ _MOST_WORK_IN_BALLS = 3e6  # k d² up to which they take a minute at most
 
 @app.command()
 def verify(
-    proof: Annotated[Path, typer.Argument(help="A proof file written by allocopt solve --save.", show_default=False)],
+    proof: Annotated[Path, typer.Argument(help="A proof file written with --save.", show_default=False)],
     precision: Annotated[
         int | None, typer.Option(help="Bits of the ball arithmetic (default: as many as needed).")
     ] = None,
@@ -35,7 +37,12 @@ def verify(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a proof file in exact arithmetic, without any solver."""
+    """Check a proof file (of a solution or a bound) in exact arithmetic, without any solver."""
+    if _of_a_bound(proof):
+        if precision is not None or exact:
+            raise InvalidOption("--precision, --exact: expected neither for the proof file of a bound")
+        _verify_bound(proof, as_json)
+        return
     try:
         solution = load_solution(proof)
     except NotProven as reason:
@@ -89,3 +96,31 @@ def verify(
         console.print(holds if proven else "the claim is NOT proven: the file was changed or is wrong", markup=False)
     if not proven:
         raise typer.Exit(1)
+
+
+def _of_a_bound(proof: Path) -> bool:
+    """Whether a file says that it is the proof of a finite-time bound; whatever is wrong with it is for the reader to say."""
+    try:
+        document = json.loads(proof.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def _verify_bound(proof: Path, as_json: bool) -> None:
+    """`load_bound` proves the claim or refuses it."""
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        bound = load_bound(proof)
+    except NotProven as reason:
+        if as_json:
+            print_json({"holds": False, "problems": [str(reason)]})
+        else:
+            console.print(str(reason), markup=False)
+            console.print("the claim is NOT proven: the file was changed or is wrong", markup=False)
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json({"holds": True, "value": bound.value, "n": bound.n, "sentence": bound.sentence, "problems": []})
+    else:
+        console.print(bound.sentence, markup=False)
+        console.print("the claim holds", markup=False)

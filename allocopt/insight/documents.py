@@ -10,7 +10,7 @@ import numpy as np
 from allocopt.base.json_data import json_data, json_number
 from allocopt.certify.enclosure import Enclosure
 from allocopt.model.solution import Solution
-from allocopt.model.standing import confirmed
+from allocopt.model.status_text import confirmed
 
 __all__ = ["enclosure_document", "interval", "short_interval", "solution_document"]
 

@@ -24,7 +24,7 @@ from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY, UNIT
 
 __all__ = ["Modulo", "rational_rows"]
 
-_FEW = 1000  # entries that are looked at in rationals without asking
+_FEW = 1000  # entries that are computed in rationals even where the caller did not ask for it
 
 
 @dataclass(frozen=True, eq=False)

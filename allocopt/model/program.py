@@ -14,9 +14,9 @@ from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
 from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
-from allocopt.model.arm_blocks import ArmBlocks, BlockArray
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
+from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.arm_blocks import ArmBlocks, GapRule
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
@@ -24,6 +23,7 @@ from allocopt.model.identification import best_arm, duelling, threshold, top_m, 
 from allocopt.model.learnable import check_bandit, check_learnable, check_some_gap, half_precision
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
+from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
     "AllocationProgram",

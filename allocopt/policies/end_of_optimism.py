@@ -1,4 +1,4 @@
-r"""EndOfOptimism: Algorithm 1 of the paper, asymptotically optimal on every instance with a unique best arm.
+r"""Algorithm 1 of the paper, `EndOfOptimism`: asymptotically optimal on every instance with a unique best arm.
 
 1. *Warm-up*: every arm of a barycentric spanner ⌈√log n⌉ times.
 2. *Success*: with Δ̂, μ̂ as they are then, T̂ = T_n(Δ̂) (Definition 9, `def:opt`) and ε_n = max_x ||x||_{G^-1} √(σ² g_n), play

@@ -9,14 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.cli import demo, hardness, schedule, simulate, solve
+from allocopt.cli import demo, schedule, simulate, solve
 from allocopt.cli import main as cli
+from allocopt.cli.insight import hardness
 from allocopt.insight.hardness.report import sections
 from allocopt.insight.hardness.report_document import document
 from allocopt.insight.study import quantities as study_quantities
 from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.solution import Status
-from allocopt.model.standing import caveat, confirmed, usable
+from allocopt.model.status_text import caveat, confirmed, usable
 from allocopt.play.audit import audit
 from allocopt.solving import ordinary_rows
 

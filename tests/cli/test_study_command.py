@@ -8,8 +8,8 @@ from studies import FAMILY, toml
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.cli import study as command
 from allocopt.cli.app import app
+from allocopt.cli.insight import study as command
 
 
 def invoke(*arguments):

@@ -17,7 +17,7 @@ from allocopt.insight.instances import random_unit
 from allocopt.linear import dense, loops
 from allocopt.solvers import newton, newton_start
 from allocopt.solving import kernel
-from allocopt.solving.quotients import in_units
+from allocopt.solving.compiled_rows import in_units
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 9))

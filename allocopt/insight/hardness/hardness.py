@@ -19,8 +19,8 @@ from allocopt.insight.hardness import alternatives as confusing_parameters
 from allocopt.insight.hardness import sensitivity as derivatives
 from allocopt.insight.hardness.alternatives import Alternative
 from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
+from allocopt.insight.hardness.leave_one_out import Removal, removal, without
 from allocopt.insight.hardness.optimum import Optimum, optimistic, optimum
-from allocopt.insight.hardness.removal import Removal, removal, without
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
 from allocopt.insight.hardness.sensitivity import Sensitivity
@@ -29,7 +29,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import best_arm
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import caveat, why_not
+from allocopt.model.status_text import caveat, why_not
 from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:

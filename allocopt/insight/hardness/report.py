@@ -14,10 +14,10 @@ import numpy as np
 from allocopt.base.errors import AllocoptError, InvalidOption
 from allocopt.base.validation import Array, positive_number, whole_number
 from allocopt.insight.documents import interval
-from allocopt.insight.hardness.removal import Removal
+from allocopt.insight.hardness.leave_one_out import Removal
 from allocopt.model.bandit import noise_text
 from allocopt.model.solution import Solution
-from allocopt.model.standing import caveat, confirmed, taken_for_granted
+from allocopt.model.status_text import assumption_sentences, caveat, confirmed
 
 if TYPE_CHECKING:  # hardness.py itself writes the report
     from allocopt.insight.hardness.hardness import Addition, Hardness
@@ -161,7 +161,7 @@ def _summary(h: Hardness, prove: bool) -> Section:
             rows.append(("", "the proof does not confirm the bounds of the solution"))
     else:
         rows.append(("proven", "left out"))
-    granted = taken_for_granted(s, h.proven if prove else None)
+    granted = assumption_sentences(s, h.proven if prove else None)
     rows += [("" if n else "assuming", printable(sentence)) for n, sentence in enumerate(granted)]
     rows += [
         ("status", f"{s.status.name}, relative gap {s.gap:.2g} (asked: {s.tol:g}), {s.method}"),

@@ -36,6 +36,7 @@ def regret_curves(
     curves: Mapping[str, Any],
     *,
     constant: float | None = None,
+    bound: tuple[Any, Any] | None = None,
     horizon: float | None = None,
     log: bool = False,
     width: float = COLUMN,
@@ -48,6 +49,8 @@ def regret_curves(
         Name → what `simulate` returned, or (times, regret) with one row of regret per run and one column per time.
     constant : float, optional
         c(A,θ): draws c·log n.
+    bound : (array_like, array_like), optional
+        Rounds, and what no policy can beat then (values of `finite_time_bound`): draws the line between them.
     horizon : int, optional
         Show the rounds up to here only.
     log : bool
@@ -63,7 +66,8 @@ def regret_curves(
         raise InvalidOption("curves: expected a mapping from names to (times, regret), with at least one entry")
     inches, last = checked_width(width), np.inf if horizon is None else positive_number("horizon", horizon)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
-    checked = {str(name): _runs(str(name), curve, last) for name, curve in curves.items()}
+    checked = {str(name): measured_runs(str(name), curve, last) for name, curve in curves.items()}
+    limit = None if bound is None else _bound_line(bound, last)
     counts = {len(regret) for _, regret in checked.values()}
     alike = len(counts) == 1 and counts != {1}
     with drawing():
@@ -87,6 +91,9 @@ def regret_curves(
             visible = line[line > (1.0 if log else 0.0)]
             axes.plot(visible, slope * np.log(visible), color=BLACK, linestyle=(0, (1, 1.2)), linewidth=1.3, zorder=5,
                       label=f"c log n, c = {number(slope)}")  # fmt: skip
+        if limit is not None:
+            shown = limit[1] > 0 if log else slice(None)
+            axes.plot(limit[0][shown], limit[1][shown], color=BLACK, linewidth=1.6, label="finite-time bound", zorder=5)
         axes.set_xlim(start, end if end > start else 2 * start)
         if not log:
             axes.set_ylim(bottom=min(0.0, *(float(r.min()) for _, r in checked.values())))
@@ -98,7 +105,19 @@ def regret_curves(
         return finish(figure)
 
 
-def _runs(name: str, curve: Any, last: float) -> tuple[Array, Array]:
+def _bound_line(bound: Any, last: float) -> tuple[Array, Array]:
+    """Rounds up to ``last`` and the bound then, in order."""
+    if not isinstance(bound, Sequence) or isinstance(bound, str) or len(bound) != 2:
+        raise InvalidOption(f"bound: expected (rounds, values), got a {type(bound).__name__}")
+    rounds = vector("bound: rounds", bound[0], InvalidOption)
+    values = vector("bound: values", bound[1], InvalidOption, length=len(rounds))
+    order = np.argsort(rounds, kind="stable")
+    kept = order[(rounds[order] <= last) & (rounds[order] >= 1)]
+    return rounds[kept], values[kept]
+
+
+def measured_runs(name: str, curve: Any, last: float) -> tuple[Array, Array]:
+    """Times up to ``last`` and the regret of each run then, from what a user gave as one curve."""
     if isinstance(curve, SimulationResult):
         curve = (curve.times, curve.regret)
     if not isinstance(curve, Sequence) or isinstance(curve, str) or len(curve) != 2:

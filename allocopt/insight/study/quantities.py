@@ -24,7 +24,7 @@ from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import usable, why_not
+from allocopt.model.status_text import usable, why_not
 from allocopt.solving.allocator import MOST_ARMS
 from allocopt.solving.batch import solve_many
 from allocopt.solving.solve import solve

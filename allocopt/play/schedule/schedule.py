@@ -22,7 +22,7 @@ from allocopt.base.validation import Array, IntArray, frozen, whole_number
 from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
-from allocopt.model.standing import usable
+from allocopt.model.status_text import usable
 from allocopt.play.schedule.constraint_check import ConstraintCheck
 from allocopt.play.schedule.files import schedule_document, write_csv, write_json
 from allocopt.play.schedule.plan import (

@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.cli import hardness as command
 from allocopt.cli import main as cli
+from allocopt.cli.insight import hardness as command
 from allocopt.insight.hardness import report, report_document, report_page
 from allocopt.insight.hardness.hardness import hardness
 from allocopt.insight.instances import counter_example, random_unit

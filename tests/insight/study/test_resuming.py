@@ -63,7 +63,7 @@ def test_killed_three_times_at_random_moments_the_table_is_that_of_an_uninterrup
         "for name in ('_BLOCK_SECONDS', '_FIRST_SECONDS', '_LEAST_POOL_SECONDS'):\n"
         "    assert hasattr(workers, name)\n"
         "    setattr(workers, name, 0.05)\n"
-        "from allocopt.cli import study\nfrom allocopt.cli.main import main\nmain()"
+        "from allocopt.cli.insight import study\nfrom allocopt.cli.main import main\nmain()"
     )
     start = [sys.executable, "-c", script, "study", str(spec), "--out", str(tmp_path / "killed"), "--workers", "2"]
     rng = np.random.default_rng()

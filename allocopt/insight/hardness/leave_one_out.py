@@ -16,7 +16,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Status
-from allocopt.model.standing import caveat
+from allocopt.model.status_text import caveat
 from allocopt.solving.refine import resolved_bounds
 from allocopt.solving.solve import solve
 
