@@ -1,4 +1,4 @@
-"""Mutation testing of the certificate: small changes to its code, one at a time, that the tests of tests/certify must notice.
+"""Mutation testing of the certificate: small changes to its code, one at a time, that the tests of tests/certify and tests/linear must notice.
 
     python benchmarks/mutants.py                       everything that is not in the results yet
     python benchmarks/mutants.py --file canonical --most 50 --seed 1
@@ -39,16 +39,18 @@ _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before th
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "canonical.py": ("parts", "margins", "balls"),
-    "modulo.py": ("parts", "modulo", "span", "reduction"),
-    "span.py": ("parts", "span", "reduction", "balls"),
-    "reduction.py": ("parts", "reduction", "span", "balls"),
-    "feasibility.py": ("parts", "balls", "reduction"),
-    "balls.py": ("parts", "balls"),
-    "gaps.py": ("parts", "modulo"),
-    "exact.py": ("parts", "reduction", "balls"),
-    "floating.py": ("parts", "margins", "modulo"),
-    "assumptions.py": ("span", "reduction"),
+    "allocopt/certify/canonical.py": ("parts", "margins", "balls"),
+    "allocopt/certify/frame.py": ("parts", "margins", "balls"),
+    "allocopt/certify/certificate.py": ("parts", "margins", "balls"),
+    "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
+    "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
+    "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
+    "allocopt/certify/feasibility.py": ("parts", "balls", "reduction"),
+    "allocopt/certify/exactly/balls.py": ("parts", "balls"),
+    "allocopt/certify/exactly/program.py": ("parts", "reduction", "balls"),
+    "allocopt/linear/gaps.py": ("parts", "modulo"),
+    "allocopt/linear/floating.py": ("parts", "margins", "modulo"),
+    "allocopt/linear/assumptions.py": ("span", "reduction"),
 }
 # functions that only propose what others check: their mutants come last
 PROPOSALS = (
@@ -259,11 +261,11 @@ class _Finder(ast.NodeVisitor):
                 self._add(node, f"({changed!r})")
 
 
-def found(folder: str, name: str) -> str:
-    """The path of a file in one of the project's folders, wherever it is there now."""
-    paths = [p for p in (ROOT / folder).rglob(name) if "commands" not in p.parts]
+def test_file(name: str) -> str:
+    """The path of the tests of that name, in whatever folder they are."""
+    paths = list((ROOT / "tests").rglob(f"test_{name}.py"))
     if len(paths) != 1:
-        raise SystemExit(f"expected one {name} in {folder}/, found {len(paths)}")
+        raise SystemExit(f"expected one test_{name}.py in tests/, found {len(paths)}")
     return paths[0].relative_to(ROOT).as_posix()
 
 
@@ -371,7 +373,7 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
         sys.dont_write_bytecode = True
         import pytest
 
-        tests = [found("tests", f"test_{name}.py") for name in JUDGES[Path(file).name]]
+        tests = [test_file(name) for name in JUDGES[file]]
         code = int(
             pytest.main(
                 [
@@ -433,7 +435,7 @@ def run(files: list[str], most: int | None, seed: int, again: bool, processes: i
         judges = [Judge(Path(temporary) / str(n)) for n in range(processes)]
         for file in files:
             print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
-        for file in {JUDGES[Path(m.file).name]: m.file for _, m in left}.values():
+        for file in {JUDGES[m.file]: m.file for _, m in left}.values():
             judges[0].begin(file, None, Counter())
             while (verdict := judges[0].done()) is None:
                 time.sleep(0.05)
@@ -501,13 +503,13 @@ def report() -> str:
     lines = [
         "# Mutants of the certificate", "",
         "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a",
-        "condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
+        "condition, a deleted statement) and asks the tests whether they notice. By `benchmarks/mutants.py`.",
         "Killed includes timeouts.", "",
         "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     totals = [0] * 6
     survivors: list[tuple[Mutant, str]] = []
-    for file in (found("allocopt", name) for name in JUDGES):
+    for file in JUDGES:
         all_of_it = list(chosen([file]))
         ran = [(results[k]["result"], m) for k, m in all_of_it if k in results]
         dead = sum(r != "survived" for r, _ in ran)
@@ -533,16 +535,15 @@ def report() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--file", action="append", help="only files whose name contains this (may be repeated)")
+    parser.add_argument("--file", action="append", help="only files whose path contains this (may be repeated)")
     parser.add_argument("--most", type=int, help="at most so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="only survivors without a reason, after new tests")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
     arguments = parser.parse_args()
-    names = [name for name in JUDGES if not arguments.file or any(part in name for part in arguments.file)]
+    files = [file for file in JUDGES if not arguments.file or any(part in file for part in arguments.file)]
     if not arguments.report:
-        files = [found("allocopt", name) for name in names]
         run(files, arguments.most, arguments.seed, arguments.again, arguments.processes)
     REPORT.write_text(report(), encoding="utf-8")
 
