@@ -164,3 +164,19 @@ def test_what_is_assumed_is_in_the_status(epsilon, status):
     assert {a.size for a in s.assumptions} <= {Fraction(epsilon) / (2 + Fraction(epsilon))}
     assert rational(s.lower) <= 2 <= rational(s.upper)
     assert s.upper - s.lower <= 1e-8 * s.lower
+
+
+def test_fewer_rows_than_columns_span_nothing_that_could_be_checked(monkeypatch):
+    rows = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    monkeypatch.setattr(span, "spanning_rows", lambda some: np.arange(1))
+    with pytest.raises(SolverFailed, match="the rank of the arms could not be decided"):
+        spanned(rows)
+
+
+def test_rows_of_which_nothing_is_left_need_no_basis():
+    rows = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    free = free_span(rows, np.array([0]))
+    for arms in ([1, 2], [1], []):
+        found = span_of(rows, np.array(arms, dtype=np.int64), free, np.zeros((len(arms), 1)))
+        assert found.rows.tolist() == [] and found.columns == () and found.assumptions == ()
+        assert found.modulo.n == 1
