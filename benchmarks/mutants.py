@@ -39,9 +39,9 @@ _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before th
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "allocopt/certify/canonical.py": ("parts", "margins", "balls"),
-    "allocopt/certify/frame.py": ("parts", "margins", "balls"),
-    "allocopt/certify/certificate.py": ("parts", "margins", "balls"),
+    "allocopt/certify/canonical.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/frame.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
     "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
@@ -53,7 +53,7 @@ JUDGES = {
     "allocopt/certify/by_block/problem.py": ("by_block", "streamed_course", "streamed_solutions"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
-    "allocopt/linear/floating.py": ("parts", "margins", "modulo"),
+    "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
     "allocopt/linear/assumptions.py": ("span", "reduction"),
 }
 # functions that only propose what others check: their mutants come last
