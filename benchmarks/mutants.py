@@ -325,21 +325,26 @@ def kills(results: Iterable[dict[str, Any]], file: str, where: str) -> Counter[s
 class Judge:
     """A copy of the package, and a process that tries the judges on it and inherits what is slow to import."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, like: Judge | None = None) -> None:
         self.folder = folder
         self.log = folder / "log.txt"
-        folder.mkdir()
-        copy_of_the_package(folder)
+        if like is None:
+            folder.mkdir()
+            copy_of_the_package(folder)
+        else:  # with its machine code, which begins to be written when the code is judged as it is
+            shutil.copytree(like.folder, folder, symlinks=True)
         self.mutant: Mutant | None = None
 
     def begin(self, file: str, mutant: Mutant | None, first: Counter[str]) -> None:
         """Start judging a mutant of a file, or the file as it is; the tests in ``first`` come first."""
         self.file, self.mutant = file, mutant
-        text = (ROOT / file).read_text(encoding="utf-8")
-        (self.folder / file).write_text(changed(text, mutant) if mutant else text, encoding="utf-8")
+        if mutant is not None:
+            text = (ROOT / file).read_text(encoding="utf-8")
+            (self.folder / file).write_text(changed(text, mutant), encoding="utf-8")
         self.start = time.perf_counter()
         self.child = os.fork()
         if self.child == 0:
+            sys.dont_write_bytecode = mutant is not None
             _run_judges(self.folder, file, self.log, first)
 
     def done(self) -> tuple[str, float, str] | None:
@@ -348,7 +353,8 @@ class Judge:
         spent = time.perf_counter() - self.start
         if not ended:
             return None
-        shutil.copy(ROOT / self.file, self.folder / self.file)
+        if self.mutant is not None:
+            shutil.copy(ROOT / self.file, self.folder / self.file)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
             return "timeout", spent, ""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -374,7 +380,6 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
         os.dup2(out, 2)
         os.chdir(folder)
         sys.path[:] = [str(folder), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, HERE))]
-        sys.dont_write_bytecode = True
         import pytest
 
         tests = [test_file(name) for name in JUDGES[file]]
@@ -416,18 +421,13 @@ def chosen(files: list[str]) -> Iterator[tuple[str, Mutant]]:
             yield mutant.key, mutant
 
 
-def run(files: list[str], most: int | None, seed: int, again: bool, processes: int) -> None:
-    """Judge what is left to judge."""
+def run(files: list[str], most: int | None, seed: int, again: str | None, processes: int) -> None:
+    """Judge what is left to judge, or survivors again: those without a reason, or all of them."""
     before = known()
-    if again:
-        reasons = harmless()
-        left = [
-            (k, m)
-            for k, m in chosen(files)
-            if k in before
-            and before[k]["result"] == "survived"
-            and "not judged again" in (reason(reasons, m) or "not judged again")
-        ]
+    if again is not None:
+        reasons = harmless() if again == "unexplained" else {}
+        survivors = [(k, m) for k, m in chosen(files) if k in before and before[k]["result"] == "survived"]
+        left = [(k, m) for k, m in survivors if reason(reasons, m) is None]
     else:
         left = [(k, m) for k, m in chosen(files) if k not in before]
     random.Random(seed).shuffle(left)
@@ -436,7 +436,7 @@ def run(files: list[str], most: int | None, seed: int, again: bool, processes: i
     for name in LOADED:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as temporary:
-        judges = [Judge(Path(temporary) / str(n)) for n in range(processes)]
+        judges = [Judge(Path(temporary) / "0")]
         for file in files:
             print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
         for file in {JUDGES[m.file]: m.file for _, m in left}.values():
@@ -447,6 +447,7 @@ def run(files: list[str], most: int | None, seed: int, again: bool, processes: i
             if verdict[0] != "survived":
                 print(judges[0].log.read_text())
                 raise SystemExit("the judges do not like the code as it is")
+        judges += [Judge(Path(temporary) / str(n), judges[0]) for n in range(1, processes)]
         _judge_all(judges, left, list(before.values()))
 
 
@@ -542,7 +543,9 @@ def main() -> None:
     parser.add_argument("--file", action="append", help="only files whose path contains this (may be repeated)")
     parser.add_argument("--most", type=int, help="at most so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", action="store_true", help="only survivors without a reason, after new tests")
+    parser.add_argument(
+        "--again", choices=("unexplained", "all"), help="survivors (without a reason, or all), after new tests"
+    )
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
     arguments = parser.parse_args()

@@ -227,6 +227,21 @@ def test_claims_about_exact_costs():
         interval_in_balls(found, np.array([8.0, 8.0]), np.array([0.0, 8.0]))
 
 
+def test_claims_about_exact_radii():
+    bandit = ao.LinearBandit([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5])
+    found = reduce(ao.programs.best_arm(bandit))
+    object.__setattr__(bandit, "theta", np.array([1.0, 1.0]))
+    with pytest.raises(InvalidProof, match="target 0 has exact radius 0"):
+        interval_in_balls(found, np.array([8.0, 8.0]), np.ones(2))
+
+
+def test_targets_of_ones_in_the_quotient_are_asked_about():
+    """(1, 1) modulo (1, −1) is 1 in units of half: a target like any other."""
+    program = plain([[1.0, -1.0], [1.0, 1.0]], [0.0, 3.0], [[1.0, 1.0]], [0.5])
+    low, high, _ = interval_in_balls(reduce(program), np.array([1.0, 2.0]), np.ones(1))
+    assert (low, high) == pytest.approx((6.0, 6.0))
+
+
 # --- feasibility
 
 

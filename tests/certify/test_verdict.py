@@ -209,6 +209,15 @@ def test_what_may_be_scaled_is_scaled_to_its_upper_bound_and_a_little_more(monke
     assert found.rounding == 0.5
 
 
+@pytest.mark.parametrize("size", [2.0**-20, 2.0**20])
+def test_small_and_large_values_are_scaled_alike(size, monkeypatch):
+    Balls(monkeypatch, lambda a, m: (2.0 * size, 3.0 * size))
+    reduction = reduce(program(radii=[1.0 / size, 1.0 / size]))
+    found, allocation, multipliers = verdict._sharper(reduction, bounds(size, INF), np.full(2, size), np.full(2, size))
+    assert near(allocation[0], Fraction(3, 2) * rational(size), 512) and allocation[0] > 1.5 * size
+    assert multipliers.tolist() == [size, size] and found.lower == 2.0 * size
+
+
 def test_what_proves_nothing_is_not_scaled(monkeypatch):
     reduction = reduce(program())
     one = np.ones(2)
@@ -388,6 +397,9 @@ def test_bounded_pairs_must_be_feasible_as_they_are(no_balls):
     cost = sum(rational(good))
     assert near(found.upper, cost * (pad(2 + 2) + 8 * U), 4)
     assert rational(found.upper) >= cost and found.lower <= 2.0
+    assert np.isfinite(again(p, [1.5, 2.0]).upper) and np.isfinite(again(p, [1.25, 4.0]).upper)  # at a bound
+    low = program(lower=[1.25, 0.0], upper=[1.5, 4.0])
+    assert np.isfinite(again(low, [1.25, 2.0]).upper)
     for bad in ([1.0 - 1e-9, 2.0], [2.0, 2.0], [1.25, 0.25], [1.25, 5.0], [0.0, 1.0], [1.0, 1.0]):
         assert again(p, bad).upper == INF, bad
     # a bound on an arm that tells nothing

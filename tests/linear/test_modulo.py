@@ -9,7 +9,7 @@ from exactly import U, dot, gamma, rational, solved
 
 import allocopt as ao
 from allocopt.base import double_double as precise
-from allocopt.linear import gaps, modulo
+from allocopt.linear import floating, gaps, modulo
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.linear.modulo import Modulo
 
@@ -352,6 +352,39 @@ def test_the_best_row_is_not_the_one_of_the_largest_mean_in_doubles():
         misled += exact[int(np.argmax(means))] != max(exact)
         assert gaps.best_of(rows, theta, means) == exact.index(max(exact))
     assert misled > 50
+
+
+def test_the_doubt_of_means_is_that_of_lemma_2():
+    for d in (1, 3):
+        found = gaps.plain_doubt(np.full((1, d), -0.5), np.full(d, 2.0))
+        assert found.tolist() == [2 * (d + 4) * floating.UNIT * d + floating.TINY]
+
+
+@pytest.mark.parametrize("worse", [0, 1])
+def test_pairs_that_err_as_much_as_they_may_do_not_hide_the_best(worse, monkeypatch):
+    """One row is better by 2^-99; pairs that are wrong by (d + 2) 2^-98 of their terms each say that the other one is."""
+    rows = np.array([[1.0, 2.0**-99], [1.0, 0.0]])
+    rows = rows if worse else rows[::-1]
+    low = np.array([-4.0, 4.0]) if worse else np.array([4.0, -4.0])
+    monkeypatch.setattr(gaps.precise, "dot", lambda *_: (np.ones(2), low * 2.0**-98))
+    assert gaps.best_of(rows, np.ones(2), np.ones(2)) == 1 - worse
+
+
+def test_the_first_of_those_that_tie_is_the_best():
+    for rows in ([[1.0, 0.0], [1.0, 0.0], [0.5, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]):
+        some = np.array([[0.0, 0.0], *rows])
+        assert gaps.best_of(some, np.ones(2), some.sum(axis=1)) == 1
+
+
+@pytest.mark.parametrize(("units", "exact"), [(9, True), (11, False)])
+def test_gaps_are_taken_from_pairs_where_lemma_2_allows_it(units, exact, monkeypatch):
+    """(d + 4) 2^-98 Σ|x θ| against a quarter of 2^-46 of the gap: for d = 1 and means of about 1 that is 10 units of 2^-50."""
+    asked = []
+    exact_gap = gaps.exact_gap
+    monkeypatch.setattr(gaps, "exact_gap", lambda *row: asked.append(1) or exact_gap(*row))
+    best, row = np.ones(1), np.array([[1.0 - units * 2.0**-50]])
+    found = gaps.refined_gaps(row, np.ones(1), best, np.array([0.5]), np.array([np.inf]))
+    assert found.tolist() == [units * 2.0**-50] and bool(asked) is exact
 
 
 def test_gaps_never_are_negative():
