@@ -143,6 +143,7 @@ def test_binding_are_multipliers_and_constraints_that_count(upper):
     assert binding([1.0, 0.0], [1.0, 1.0 - 0.5e-6]) == [0, 1]
     assert binding([1.0, 0.0], [1.0, 1.0 - 2e-6]) == [0]
     assert binding([1.0, 1.0], [1.0, 0.0]) == [0]
+    assert binding([1e-9, 0.0], [0.5, 1.0]) == [0, 1]
     assert binding([0.0, 0.0], [1.0, 0.5]) == [0]
     assert binding([0.0, 0.0], [0.25, 0.125]) == ([] if upper else [0])
     assert binding([0.0, 0.0], [2.0, 1.0]) == ([0, 1] if upper else [0])
@@ -175,10 +176,11 @@ def test_what_could_not_be_decided_claims_nothing():
 
 def test_only_small_programs_are_for_balls():
     assert verdict.fits_balls(reduce(program()))
-    for k, fits in ((2500, True), (2501, False)):
-        rows = np.ones((k, 2))
-        rows[::2, 1] = -1.0
-        assert verdict.fits_balls(reduce(program(features=rows, costs=np.ones(k)))) is fits
+    for k, r, fits in ((2500, 2, True), (2501, 2, False), (1111, 3, True), (1112, 3, False)):
+        rows = np.ones((k, r))
+        rows[:r] -= np.eye(r)
+        p = ao.AllocationProgram(rows, np.ones(k), np.eye(r), np.ones(r))
+        assert verdict.fits_balls(reduce(p)) is fits
 
 
 class Balls:
@@ -213,9 +215,17 @@ def test_what_may_be_scaled_is_scaled_to_its_upper_bound_and_a_little_more(monke
 def test_small_and_large_values_are_scaled_alike(size, monkeypatch):
     Balls(monkeypatch, lambda a, m: (2.0 * size, 3.0 * size))
     reduction = reduce(program(radii=[1.0 / size, 1.0 / size]))
-    found, allocation, multipliers = verdict._sharper(reduction, bounds(size, INF), np.full(2, size), np.full(2, size))
+    found, allocation, multipliers = verdict._sharper(
+        reduction, bounds(size, INF), np.full(2, size), np.full(2, 4 * size)
+    )
     assert near(allocation[0], Fraction(3, 2) * rational(size), 512) and allocation[0] > 1.5 * size
     assert multipliers.tolist() == [size, size] and found.lower == 2.0 * size
+    assert (
+        verdict._sharper(reduction, bounds(size, INF), np.full(2, size), np.array([size, 0.0]))[0].lower == 2.0 * size
+    )
+    assert (
+        verdict._sharper(reduction, bounds(size, INF), np.array([size, 0.0]), np.full(2, size))[0].lower == 2.0 * size
+    )
 
 
 def test_what_proves_nothing_is_not_scaled(monkeypatch):
@@ -300,7 +310,9 @@ def test_what_is_fixed_is_the_answer_where_nothing_else_is_left():
         (program(), False),
         (program(upper=[4.0, 4.0]), False),
         (known(1.0 + 1e-9), True),  # no variables
-        (program(costs=[0.0, 0.0]), True),  # no targets
+        (known(1.0), True),  # no variables, though doubles cannot show that it is enough
+        (program(costs=[0.0, 0.0]), True),  # neither
+        (program(costs=[0.0, 1.0], targets=[[1.0, 0.0]], radii=[1.0]), True),  # no targets
         (program(lower=[1.0 + 1e-9, 1.0 + 1e-9]), True),  # met
         (program(lower=[1.0, 0.5]), False),
         (program(lower=[1.0 + 1e-9, 0.0], targets=[[1.0, 0.0]], radii=[1.0]), True),
@@ -321,11 +333,13 @@ def test_what_is_fixed_may_span_less_than_all_arms_do():
     assert verdict._met(reduce(free))
     zero = ao.AllocationProgram(np.eye(2), [0.0, 1.0], [[1.0, 0.0]], [1.0], lower=[0.0, 1.0])
     assert verdict._met(reduce(zero))  # no targets are left
-    # met only if what differs in the last digits is taken as the same: not for sure
-    rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + 2.0**-50, 0.0], [0.0, 0.0, 1.0]])
-    hair = ao.AllocationProgram(rows, np.ones(3), [[1.0, 1.0, 0.0]], [1.0], lower=[2.0, 2.0, 0.0])
-    assert reduce(hair).assumptions
-    assert not verdict._met(reduce(dataclasses.replace(hair, lower=np.array([0.25, 0.25, 0.0]))))
+    # what is fixed spans the target only if what differs in the last digits is taken as the same: not for sure
+    rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + 2.0**-50, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    hair = ao.AllocationProgram(rows, np.ones(4), [[1.0, 1.0, 0.0]], [1.0], lower=[2.0, 2.0, 0.0, 0.0])
+    assert reduce(hair).assumptions == ()
+    assert not verdict._met(reduce(hair))
+    assert reduce(dataclasses.replace(hair, upper=np.array([2.0, 2.0, 0.0, 0.0]))).assumptions
+    assert ao.solve(hair).status is not ao.Status.CONDITIONAL
 
 
 @pytest.mark.parametrize("amount", [1.0 + 1e-9, 3.0])
@@ -338,7 +352,7 @@ def test_the_cost_of_what_is_fixed_is_rounded_both_ways(amount):
     assert near(found.upper, exact * doubt, 3) and near(found.lower, exact / doubt, 3)
     cost = rational(amount) * (1 + rational(0.1))
     assert rational(found.lower) < cost < rational(found.upper)
-    assert found.method == "closed-form" and found.stats["n"] == 1
+    assert found.method == "closed-form" and found.stats["n"] == 1 and found.stats["rounding"] == 0.0
     assert found.allocation.tolist() == [amount, amount] and not found.multipliers.any()
     assert verdict.nothing_to_decide(reduction, 1e-8, {}).status is ao.Status.CERTIFIED
 
