@@ -137,7 +137,7 @@ def test_bounds_over_all_are_those_of_the_frame_with_every_margin():
 
 
 def test_binding_are_tight_constraints_and_multipliers_that_count():
-    arms = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0], [0, 0.5, 0.5], [0, 3.0, 3.0], [0, 2.0, 2.0]])
+    arms = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0], [0, 0.75, 0.5], [0, 3.0, 3.0], [0, 2.5, 2.5]])
     with in_blocks(keep=2):
         problem = streamed(arms[:4], np.array([1.0, 0, 0]))
         pool = np.array([1, 2, 3])
@@ -165,6 +165,12 @@ def test_the_pool_is_looked_at_whatever_was_screened_out():
     assert rational(found.bounds.lower) <= of_pool[0] and of_pool[1] <= rational(found.bounds.upper)
     assert found.bounds.upper == pytest.approx(float(of_pool[1]), rel=1e-11)  # what is dead is not looked at
     assert found.bounds.lower == pytest.approx(float(of_pool[0]), rel=1e-11)
+    with in_blocks():
+        problem.alive = np.arange(7) == 5
+        proven = problem.proven(pool, np.ones(2), np.array([1.0, 2.0]))  # what is claimed in the end is so of all arms
+    gaps = 1.0 - arms[:, 0]
+    exact = referee(arms, gaps, problem.blocks.scale, full(7, pool, [1.0, 1.0]), full(7, pool, [1.0, 2.0]))
+    assert rational(proven.lower) <= exact[0] and exact[1] <= rational(proven.upper)
 
 
 def test_a_part_is_the_canonical_problem_of_some_arms():
