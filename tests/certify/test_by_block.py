@@ -112,10 +112,10 @@ def test_bounds_over_all_are_those_of_the_frame_with_every_margin():
         rows[4, 2] = more
         with in_blocks():
             problem = streamed(rows, np.array(theta))
-            pool, played = np.array([1, 2]), np.full(2, 4.0)
+            pool, played, lam = np.array([1, 2]), np.full(2, 4.0), np.array([1.0, 3.0])
             part = problem.part(pool)
-            seen = frame(part, played, np.ones(2))
-            bounds = problem.price(pool, part, played, np.ones(2)).bounds
+            seen = frame(part, played, lam)
+            bounds = problem.price(pool, part, played, lam).bounds
             every = problem.part(np.array([1, 2, 3, 4]))
         norm2, prices, errors = images(seen, every.features)
         ratio = 2 if problem.blocks.scale == 0.5 else None
@@ -132,7 +132,7 @@ def test_bounds_over_all_are_those_of_the_frame_with_every_margin():
         assert bounds.prices == pytest.approx(prices[:2] / float(price), rel=1e-12)
         assert bounds.constraints == pytest.approx(norm2[:2] * 2.0, rel=1e-12)
         # λ in the scale of the dual, for its own arms: Σλ is the bound without margins
-        dual = (norm2[:2].mean() * 2.0) ** 2 / prices.max() if not more else None
+        dual = (norm2[:2] @ lam / 4.0 * 2.0) ** 2 / prices.max() if not more else None
         assert more or bounds.multipliers.sum() == pytest.approx(dual, rel=1e-9)
 
 
@@ -141,10 +141,10 @@ def test_binding_are_tight_constraints_and_multipliers_that_count():
     with in_blocks(keep=2):
         problem = streamed(arms[:4], np.array([1.0, 0, 0]))
         pool = np.array([1, 2, 3])
-        found = problem.price(pool, problem.part(pool), np.array([1.0, 2.0, 0.0]), np.array([0.0, 1.0, 1e-7]))
+        found = problem.price(pool, problem.part(pool), np.array([1.0, 2.0, 0.0]), np.array([0.0, 4.0, 2e-6]))
         assert found.bounds.binding.tolist() == [1, 2]
         problem = streamed(arms, np.array([1.0, 0, 0]))
-        found = problem.price(pool, problem.part(pool), np.array([1.0, 2.0, 0.0]), np.array([0.0, 1.0, 1e-7]))
+        found = problem.price(pool, problem.part(pool), np.array([1.0, 2.0, 0.0]), np.array([0.0, 4.0, 2e-6]))
         assert found.targets.tolist() == [4, 5] and found.features.tolist() == [4, 5]
         assert found.bounds.binding.tolist() == [2, 4]
 
@@ -207,7 +207,7 @@ def test_pairs_are_kept_where_something_is_known_of_them():
         for a, b in [*bad, *(pair[::-1] for pair in bad)]:
             assert problem.pair(np.arange(5), a, b) is None
             nothing = problem.proven(np.arange(5), a, b)
-            assert (nothing.lower, nothing.upper, nothing.rounding) == (0.0, INF, INF)
+            assert (nothing.lower, nothing.upper, nothing.rounding) == (0.0, INF, INF) and not len(nothing.alpha)
         some = problem.proven(np.array([1, 2]), np.ones(2), np.ones(2))
         assert 0.0 < some.lower < some.upper < INF and some.pool.tolist() == [1, 2]
         singular = problem.proven(np.array([1]), np.ones(1), np.ones(1))
@@ -320,3 +320,13 @@ def test_what_is_assumed_of_arms_over_blocks_is_said():
         found = ao.solve(problem.program)
     assert problem.rank == 1 and problem.assumptions and found.status is ao.Status.CONDITIONAL
     assert found.assumptions == problem.assumptions == found.verify().assumptions
+
+
+def test_arms_that_were_written_to_are_not_looked_at():
+    arms, theta = arms_of(0)
+    arms = arms.copy()
+    with in_blocks():
+        program = ao.programs.regret(ao.LinearBandit(arms, theta))
+        arms[3] += 0.25
+        with pytest.raises(ao.AllocoptError, match="chang"):
+            StreamedProblem(program)
