@@ -53,6 +53,16 @@ def test_the_best_scale_is_not_exceeded(monkeypatch):
     assert not all(scale_holds(*case) for case in scales())
 
 
+def test_large_bounds_are_paid_for_at_the_very_scale_that_was_chosen():
+    """q = 1/p rounded: where q p is above 1 by less than doubles show, a large bound pays for it all the same."""
+    rng = np.random.default_rng(6)
+    for price in rng.uniform(0.5, 1.0, size=100):
+        for most in (1.0, 2.0**30, 2.0**45):
+            q, best = best_scale(0.5, np.array([price]), np.array([most]))
+            over = max(rational(q) * rational(price) - 1, Fraction(0))
+            assert rational(best) <= rational(q) / 2 - rational(most) * over
+
+
 def exact_dual(problem, alpha, lam, row_by, target_by, weight_by, bound_by):
     """The dual's value at y_j = M^-1 b_j for rows, weights and bounds that are wrong by factors."""
     features, base = moved(problem.features, row_by), moved(problem.base, row_by)

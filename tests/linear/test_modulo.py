@@ -240,6 +240,36 @@ def test_a_map_travels():
         break
 
 
+@pytest.mark.parametrize(
+    ("rest", "pairs", "exact"), [(0.186, 0, 0), (0.151, 1, 0), (7 * 2.0**-50, 1, 0), (5 * 2.0**-50, 1, 1)]
+)
+def test_entries_stay_in_a_tier_only_where_lemma_1_allows_it(rest, pairs, exact, monkeypatch):
+    """n = 1: 5 u T against 2^-47 |q| in doubles, 3·2^-98 T against 2^-48 |q| in pairs; T is 2 + q here."""
+    asked = []
+    for name in ("_in_pairs", "_exactly"):
+        tier = getattr(Modulo, name)
+        monkeypatch.setattr(Modulo, name, lambda *a, name=name, tier=tier: asked.append(name) or tier(*a))
+    mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
+    found = mod(np.array([[1.0, 1.0 + rest]]))[0, 0]
+    assert (asked.count("_in_pairs"), asked.count("_exactly")) == (pairs, exact)
+    assert found == (1.0 + rest) - 1.0
+
+
+def test_whole_numbers_just_beyond_doubles_prove_no_zero():
+    """−2^52 + (2^52 − 1) + 4/3 is 1/3: 3 (2^52 − 1) is odd and above 2^53, and rounded it would make a zero of it."""
+    mod = Modulo.of(np.array([[1.0, 0.0, -(2.0**52 - 1)], [0.0, 3.0, 1.0]]), [0, 1])
+    row = np.array([1.0, -4.0, -(2.0**52)])
+    assert 2**53 < 3 * (2**52 - 1) < 2**54 and Fraction(float(3 * (2**52 - 1))) == 3 * (2**52 - 1) - 1
+    assert mod(row[None])[0, 0] == pytest.approx(1 / 3, rel=1e-13)
+
+
+def test_sums_of_which_every_part_is_left_are_no_zeros():
+    mod = Modulo.of(np.array([[3.0, 0.0, 5.0], [0.0, 3.0, 7.0]]), [0, 1])
+    odd = 1.0 + 2.0**-52
+    rows = np.array([[odd * 2.0**-200, odd * 2.0**-400, odd], [3.0, 3.0, 12.0]])
+    assert mod._vanish(rows, np.arange(2), np.zeros(2, dtype=np.int64)).tolist() == [False, True]
+
+
 # --- gaps
 
 
