@@ -157,19 +157,21 @@ def test_the_pool_is_looked_at_whatever_was_screened_out():
         problem = streamed(arms, np.array([1.0, 0, 0]))
         pool = np.array([1, 2])
         problem.alive = np.arange(7) == 5
-        found = problem.price(pool, problem.part(pool), np.ones(2), np.array([1.0, 2.0]))
+        found = problem.price(pool, problem.part(pool), np.array([1.0, 2.0]), np.array([1.0, 2.0]))
         assert not found.complete and not len(found.features) and not len(found.targets)
         of_pool = referee(
-            arms[:3], np.array([0.0, 1, 1]), problem.blocks.scale, np.array([0.0, 1, 1]), np.array([0.0, 1, 2])
+            arms[:3], np.array([0.0, 1, 1]), problem.blocks.scale, np.array([0.0, 1, 2]), np.array([0.0, 1, 2])
         )
     assert rational(found.bounds.lower) <= of_pool[0] and of_pool[1] <= rational(found.bounds.upper)
     assert found.bounds.upper == pytest.approx(float(of_pool[1]), rel=1e-11)  # what is dead is not looked at
     assert found.bounds.lower == pytest.approx(float(of_pool[0]), rel=1e-11)
     with in_blocks():
         problem.alive = np.arange(7) == 5
-        proven = problem.proven(pool, np.ones(2), np.array([1.0, 2.0]))  # what is claimed in the end is so of all arms
+        proven = problem.proven(
+            pool, np.array([1.0, 2.0]), np.array([1.0, 2.0])
+        )  # what is claimed in the end is so of all arms
     gaps = 1.0 - arms[:, 0]
-    exact = referee(arms, gaps, problem.blocks.scale, full(7, pool, [1.0, 1.0]), full(7, pool, [1.0, 2.0]))
+    exact = referee(arms, gaps, problem.blocks.scale, full(7, pool, [1.0, 2.0]), full(7, pool, [1.0, 2.0]))
     assert rational(proven.lower) <= exact[0] and exact[1] <= rational(proven.upper)
 
 
