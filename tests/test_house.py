@@ -35,8 +35,7 @@ ALLOWED_INSIDE = {
 def files(*folders):
     """Python files to hold to a rule, without those that are reached through the link allocopt/solvers a second time."""
     found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    names = sorted(path.relative_to(ROOT).as_posix() for path in found if "allocopt/solvers/" not in path.as_posix())
-    return names
+    return sorted(path.relative_to(ROOT).as_posix() for path in found if "allocopt/solvers/" not in path.as_posix())
 
 
 def folders():
