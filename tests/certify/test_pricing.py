@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from allocopt.model.arm_blocks import GapRule
 from exactly import U, gamma, rational
 
 from allocopt.certify.by_block import pricing
@@ -13,6 +12,7 @@ from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merge_pric
 from allocopt.certify.frame import Frame
 from allocopt.linear.modulo import Modulo
 from allocopt.linear.quotient_map import QuotientMap
+from allocopt.model.streamed_program import GapRule
 
 INF = float("inf")
 
