@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs torture mutants lint format bench routing regret finite-time scale story clean
+.PHONY: demo test test-slow laws proofs programs torture mutants lint format bench routing regret finite-time scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -50,6 +50,9 @@ bench: $(STAMP)
 	printf '\n## Proofs\n\n' >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/verify.py | tee -a benchmarks/RESULTS.md
 	printf '\nElsewhere: SCALE.md (large sets), REGRET.md (policies), STORY.md (studies), ROUTING.md (graphs).\n' >> benchmarks/RESULTS.md
+
+programs: $(STAMP)
+	$(BIN)/python benchmarks/programs.py
 
 routing: $(STAMP)
 	$(BIN)/python benchmarks/routing.py

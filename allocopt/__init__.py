@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.model import arms as arms
     from allocopt.model import programs as programs
     from allocopt.model.bandit import LinearBandit as LinearBandit
+    from allocopt.model.contexts import ContextualBandit as ContextualBandit
     from allocopt.model.program import AllocationProgram as AllocationProgram
     from allocopt.model.progress import Progress as Progress
     from allocopt.model.solution import Solution as Solution
@@ -91,6 +92,7 @@ _NAMES = {
     "insight.hardness.hardness": ("Hardness", "hardness"),
     "insight.study.study": ("StudyResult", "StudySpec", "study"),
     "model.bandit": ("LinearBandit",),
+    "model.contexts": ("ContextualBandit",),
     "model.program": ("AllocationProgram",),
     "model.solution": ("Solution", "Status"),
     "play.audit": ("Audit", "audit"),

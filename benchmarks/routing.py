@@ -25,7 +25,7 @@ import allocopt as ao
 from allocopt.actions.graphs import GraphArms, path_arms, shortest_path_oracle
 from allocopt.actions.oracle_allocation import oracle_allocation
 from allocopt.actions.oracle_spanner import oracle_spanner
-from allocopt.model.standing import caveat
+from allocopt.model.status_text import caveat
 
 LISTED = (3, 4, 5, 6, 7)
 """Grids whose c(A, θ) is computed from the list of all paths."""

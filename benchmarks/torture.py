@@ -23,7 +23,8 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-import torture_programs  # noqa: F401  (enters its families into the table)
+import torture_named  # noqa: F401  (enters its families into the table)
+import torture_programs  # noqa: F401  (likewise)
 from torture_families import CHUNK, FAMILIES
 from torture_judge import FALSE, HAVE_REFEREE, SHARES, STATUSES, Finding, Tally, Task, road_of, roads, run, wrong
 from torture_roads import BATCHED, sequence, travel

@@ -70,14 +70,20 @@ def feasible(program: AllocationProgram) -> bool | None:
     More of an arm never hurts, so the question is what happens with every α at its upper bound: arms without one can be
     played until their directions are known exactly, the others give H = Σ u_i f_i f_iᵀ on what is left.
     """
-    if program.kind in ("regret", "horizon", "g_optimal", "best_arm", "remaining"):
+    if program.kind not in ("general", "optimism", "transductive"):
         return True  # every target is an arm, or a difference of arms, and there is no upper bound
     features, targets = rationals(program.features), rationals(program.targets)
+    if program.origin.items is not None and program.origin.compared is not None:
+        items = rationals(program.origin.items.arms)
+        targets = [
+            [x - y for x, y in zip(items[j], items[i], strict=True)] for j, i in program.origin.compared.tolist()
+        ]
+    noise = [1.0] * len(features) if program.noise_variance is None else program.noise_variance.tolist()
     unlimited = [row for row, u in zip(features, program.upper.tolist(), strict=True) if u == float("inf")]
     known, pivots = echelon(unlimited)
     limited = [
-        (Fraction(u), without(row, known, pivots))
-        for row, u in zip(features, program.upper.tolist(), strict=True)
+        (Fraction(u) / Fraction(v), without(row, known, pivots))
+        for row, u, v in zip(features, program.upper.tolist(), noise, strict=True)
         if 0 < u < float("inf")
     ]
     spanning, columns = echelon([row for _, row in limited])

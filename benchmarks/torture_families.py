@@ -14,6 +14,7 @@ from torture_exact import independent_value
 from allocopt import programs
 from allocopt.base.validation import Array
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 
 CHUNK = 50
@@ -31,16 +32,22 @@ class Instance:
     theta: Array | None = None
     gaps: Array | None = None
     number: float | None = None
-    """n for horizon and remaining, the width for optimism."""
+    """n for horizon and remaining, the width for optimism, m for top_m, τ for threshold, ε for best_arm."""
     pulls: Array | None = None
     general: dict[str, Array] | None = None
     """What a program that is given by its arrays has beside the features (which are ``arms``)."""
     value: Fraction | None = None
     """The value, where a formula gives it exactly."""
+    noise: Array | None = None
+    """One variance per arm, where it is not 1."""
+    items: Array | None = None
+    """Of a transductive program."""
+    cuts: tuple[int, ...] = ()
+    """Where the next context begins, of a contextual program."""
 
     def bandit(self) -> LinearBandit:
         """The bandit, for kinds that have one."""
-        return LinearBandit(self.arms, self.theta)  # type: ignore[arg-type]
+        return LinearBandit(self.arms, self.theta, 1.0 if self.noise is None else self.noise)  # type: ignore[arg-type]
 
     def program(self) -> AllocationProgram:
         """The program; raises an AllocoptError where the numbers are refused."""
@@ -54,17 +61,42 @@ class Instance:
             return programs.optimism(self.bandit(), self.number or 1.0)
         if self.kind == "remaining":
             return programs.remaining(self.bandit(), self.pulls, self.number or 1000)
-        return programs.best_arm(self.bandit()) if self.kind == "best_arm" else programs.regret(self.bandit())
+        if self.kind == "contextual":
+            contexts = np.split(self.arms, self.cuts)
+            noise = 1.0 if self.noise is None else self.noise
+            return programs.contextual(ContextualBandit(contexts, self.theta, None, noise))  # type: ignore[arg-type]
+        if self.kind == "transductive":
+            return programs.transductive(self.arms, self.items, self.theta, 1.0 if self.noise is None else self.noise)
+        if self.kind == "top_m":
+            return programs.top_m(self.bandit(), int(self.number or 1))
+        if self.kind == "threshold":
+            return programs.threshold(self.bandit(), self.number or 0.0)
+        if self.kind == "duelling":
+            return programs.duelling(self.bandit())
+        return (
+            programs.best_arm(self.bandit(), self.number or 0.0)
+            if self.kind == "best_arm"
+            else programs.regret(self.bandit())
+        )
 
     def code(self) -> str:
         """Python that makes the program."""
-        bandit = f"ao.LinearBandit({_listed(self.arms)}, {_listed(self.theta)})"
+        noise = "" if self.noise is None else f", {_listed(self.noise)}"
+        bandit = f"ao.LinearBandit({_listed(self.arms)}, {_listed(self.theta)}{noise})"
+        contexts = [part.tolist() for part in np.split(self.arms, self.cuts)]
         arms = _listed(self.arms)
         made = {
             "horizon": f"ao.programs.horizon({arms}, {_listed(self.gaps)}, {self.number or 1000!r})",
             "g_optimal": f"ao.programs.g_optimal({arms})",
             "optimism": f"ao.programs.optimism({bandit}, {self.number!r})",
             "remaining": f"ao.programs.remaining({bandit}, {_listed(self.pulls)}, {self.number!r})",
+            "variances": f"ao.programs.regret({bandit})",
+            "best_arm": f"ao.programs.best_arm({bandit}, {self.number or 0.0!r})",
+            "top_m": f"ao.programs.top_m({bandit}, {self.number!r})",
+            "threshold": f"ao.programs.threshold({bandit}, {self.number!r})",
+            "transductive": f"ao.programs.transductive({arms}, {_listed(self.items)}, {_listed(self.theta)}{noise})",
+            "contextual": f"ao.programs.contextual(ao.ContextualBandit({contexts}, {_listed(self.theta)}"
+            + (f", None{noise}))" if noise else "))"),
         }.get(self.kind, f"ao.programs.{self.kind}({bandit})")
         if self.general is not None:
             more = "".join(f",\n    {name}={_listed(x)}" for name, x in self.general.items())

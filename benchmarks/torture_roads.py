@@ -260,7 +260,8 @@ def _moved(instance: Instance, matrix: Array) -> Instance:
         theta = moved
     if general is not None:
         general = {**general, "targets": general["targets"] @ matrix}
-    return dataclasses.replace(instance, arms=instance.arms @ matrix, theta=theta, general=general)
+    items = None if instance.items is None else instance.items @ matrix
+    return dataclasses.replace(instance, arms=instance.arms @ matrix, theta=theta, general=general, items=items)
 
 
 SINGLE: dict[str, Callable[[Instance, Outcome], None]] = {

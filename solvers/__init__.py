@@ -1,4 +1,4 @@
-"""The methods, one a file; `methods` is the table of them, `settings` what each can be tuned by."""
+"""The methods that solve programs, one in each file; `methods` is the table of them, `settings` has the settings of each."""
 
 from allocopt.solvers.methods import AUTO, METHODS, Method, backend
 

@@ -1,6 +1,8 @@
 """Column and constraint generation around the interior point: a few arms and constraints at a time, priced against all.
 
-Only the pricing pass (`allocopt.certify.canonical.evaluate`) touches every arm; it costs one product of k×r by r×r for the
+The small subproblem of these arms and constraints is the *master problem*, here `_Master`; arms and constraints in it are its members.
+
+Only the pricing pass (`allocopt.certify.certificate.evaluate`) touches every arm; it costs one product of k×r by r×r for the
 constraints and one for the prices, and the certified bounds of the whole program come out of it.
 """
 
@@ -75,6 +77,7 @@ def solve(
 
 
 def _first_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) -> _Master:
+    """The master to begin with where no solution is known."""
     features, targets, first = _first_sets(problem, settings)
     monitor.record(first, 0)
     return _Master(features, targets, settings.rough_gap, None)
@@ -105,11 +108,11 @@ def _solved(problem: Canonical, master: _Master, monitor: Monitor) -> interior_p
 def _wider_master(
     problem: Canonical, monitor: Monitor, settings: ActiveSetSettings, master: _Master, seed: int
 ) -> _Master | None:
-    """More arms where those of a master are numerically dependent; None where that has been tried, and to the end."""
+    """A master with more arms where those of this one are numerically dependent; None where no more can be added."""
     features = _widen(problem, master.features, settings.widening, seed)
     same = len(features) == len(master.features)
     if same and master.warm is None and master.tol <= monitor.tol:
-        return None  # nothing can be proven in doubles: the caller has the last iterate
+        return None  # nothing more can be proven in doubles; the monitor keeps the best bounds so far
     return _Master(features, master.targets, monitor.tol if same else master.tol, None)
 
 
@@ -127,10 +130,10 @@ def _next_master(
     entering_targets = _violators(bounds.constraints, targets, tight * (1.0 + settings.violation), count)
     nothing_enters = not len(entering_features) and not len(entering_targets)
     if nothing_enters and master.tol <= monitor.tol and not improved:
-        return None  # the master is as good as this arithmetic makes it
+        return None  # rounding does not let the master improve any further
     # Far from the optimum a rough master tells as well which arms are missing; close to it they hardly change.
     tol = monitor.tol if bounds.gap < settings.close_gap or nothing_enters else settings.rough_gap
-    if improved:  # else what leaves may only come back
+    if improved:  # otherwise arms that leave would only enter again
         far = 1.0 - settings.far_from_tight
         busy = _keep(features, alpha, bounds.prices[features] < far * rate, problem.rank, settings)
         level = settings.removal_loss * tight
@@ -171,6 +174,7 @@ class _Part:
 
 
 def _part(problem: Canonical, features: IntArray, targets: IntArray) -> _Part:
+    """The problem of some arms and constraints alone."""
     same = problem.ratios is not None and np.array_equal(features, targets)
     part = Canonical(
         problem.features[features],
@@ -246,6 +250,7 @@ def _spanning(problem: Canonical, prices: Array, count: int) -> IntArray:
 
 
 def _largest(values: Array, count: int) -> IntArray:
+    """Places of the ``count`` largest values, sorted."""
     if count >= len(values):
         return np.arange(len(values))
     return np.sort(np.argpartition(-values, count)[:count])
@@ -270,7 +275,7 @@ def _violators(values: Array, inside: IntArray, limit: float, count: int) -> Int
 
 
 def _keep(indices: IntArray, values: Array, far: NDArray[np.bool_], rank: int, settings: ActiveSetSettings) -> IntArray:
-    """Drop idle members once there are more than enough; dropping earlier only makes them come back."""
+    """Drop idle members once there are more than enough; if dropped earlier they would only enter again."""
     if len(indices) <= settings.spare * rank:
         return indices
     busy: IntArray = indices[values > np.where(far, settings.small_share, settings.idle_share) * values.max()]

@@ -22,7 +22,7 @@ from allocopt.solvers.settings import ClosedFormSettings
 
 __all__ = ["Directions", "EqualGaps", "no_formula", "solve", "structure"]
 
-_MANY = 50  # times r² arms are not searched for directions
+_MANY = 50  # more than this times r² arms are not searched for directions
 _PARALLEL = 64 * EPS  # sine of the angle below which two rows are one direction
 
 
@@ -115,7 +115,7 @@ def solve(problem: Canonical, monitor: Monitor, settings: ClosedFormSettings | N
         multipliers = np.zeros(len(problem.targets))
         asked = form.targets >= 0
         alpha[form.features[asked]] = form.ratios[asked] ** 2
-        # a direction nobody asks about still needs a trace of information for M to be invertible
+        # a direction without a target still needs a little information for M to be invertible
         alpha[form.features[~asked]] = EPS * alpha.sum()
         multipliers[form.targets[asked]] = form.ratios[asked] ** 2
         monitor.report(alpha, multipliers, 1)

@@ -1,6 +1,6 @@
 r"""Conic back end: the canonical program as a semidefinite program, handed to Clarabel, SCS or MOSEK through cvxpy.
 
-An independent check on the package's own solvers, and what a careful user would write by hand. Two formulations
+An independent check on the package's own solvers, and the program that a user would write in cvxpy. Two formulations
 of  min Σα  s.t.  b_jᵀ M(α)^-1 b_j <= 1,  0 <= α <= u,  with M(α) = BᵀB + Σ α_i a_i a_iᵀ:
 
 - compact:  [[M(α), V], [Vᵀ, S]] ⪰ 0,  c_jᵀ S c_j <= 1 for all j, where b_j = V c_j and V is an orthonormal basis of the
@@ -10,7 +10,7 @@ of  min Σα  s.t.  b_jᵀ M(α)^-1 b_j <= 1,  0 <= α <= u,  with M(α) = BᵀB
 
 Conic solvers stop at absolute residuals, so units decide how good their answer is: the data are written in units in
 which the value is about 1 and in the basis in which M(α) = I at the best α known; then the answer gives the next basis.
-What a solver calls optimal is not believed: the monitor certifies every answer.
+A solver's own status proves nothing: the monitor certifies every answer.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _span(targets: Array, least: float) -> Array:
 
 
 def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, monitor: Monitor) -> _Answer:
-    """One conic solve; `SolverFailed` with the solver's own reason where it brings nothing."""
+    """One conic solve; `SolverFailed` with the solver's own reason where it returns no answer."""
     name = settings.solver
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "may be inaccurate": the certificate says how inaccurate
@@ -205,7 +205,7 @@ def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, mon
 
 
 def _options(settings: ConicSettings, monitor: Monitor) -> dict[str, Any]:
-    """Tolerances from the gap that is asked for, and the time that is left, in each solver's own words."""
+    """Tolerances from the gap that is asked for, and the time that is left, under each solver's own option names."""
     name = settings.solver
     tol = min(max(settings.tol_fraction * monitor.tol, settings.tightest), settings.loosest)
     seconds = monitor.seconds_left

@@ -63,7 +63,7 @@ def solve(problem: Canonical, monitor: Monitor, settings: FrankWolfeSettings = _
                 reported, reported_at = gap, iteration
                 if monitor.done or gap <= max(
                     0.1 * monitor.tol, settings.rounding_gap
-                ):  # or only rounding is in the way
+                ):  # or only rounding keeps the certified gap above tol
                     break
             if gap < settings.better * best:
                 best, best_at, updates = gap, iteration, 0
@@ -91,7 +91,7 @@ def _start(problem: Canonical, core_from: int) -> Array:
     if len(weights) > core_from * r:
         rows = problem.features @ _basis(problem, weights) * np.sqrt(weights)[:, None]
         chosen: list[int] = []
-        for _ in range(2):  # two well-conditioned bases: one alone leaves no room to move
+        for _ in range(2):  # two well-conditioned bases: with one alone no weight could move
             order = sla.qr(rows.T, mode="r", pivoting=True, check_finite=False)[-1][:r]
             chosen.extend(int(i) for i in order)
             rows[order] = 0.0
@@ -175,7 +175,7 @@ class _State:
         return result
 
     def all_prices(self) -> Array:
-        """The prices of all features, from an inverse that is young and true."""
+        """The prices of all features, from an inverse that is computed afresh where it is old or has drifted."""
         if self.age >= self.settings.refresh_every:
             self.refresh()
         prices = self.prices(None)
@@ -240,7 +240,7 @@ class _State:
                 high = t
             if high <= 0.0:  # not a direction of descent
                 return 0.0
-            # At the far end M may be singular (no slope there); where p is large Newton's step may go astray: bisect.
+            # At the far end M may be singular (no slope there); where p is large Newton's step may leave the bracket: bisect.
             t = t - slope / curvature if 0.0 < curvature < np.inf else np.inf
             if t >= high and high >= room and trial % 3 != 2:
                 t = room

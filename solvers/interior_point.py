@@ -19,8 +19,8 @@ from allocopt.solvers.settings import InteriorPointSettings
 __all__ = ["Iterate", "minimise", "solve", "starting_point"]
 
 _DEFAULT = InteriorPointSettings()
-_MOST_ENLARGEMENTS = 60  # a guard: each at least doubles α or meets a bound
-_MOST_GROWTH = 1e8  # of α in one of them
+_MOST_ENLARGEMENTS = 60  # of α; a guard, since each at least doubles α or meets a bound
+_MOST_GROWTH = 1e8  # of α in one enlargement
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def minimise(
 ) -> Iterate:
     """Run the method until its own gap is below a quarter of ``tol`` or no longer shrinks.
 
-    ``warm`` is the solution (α, λ) of a similar problem. It can be a trap: where it leads nowhere the method starts afresh. Where
+    ``warm`` is the solution (α, λ) of a similar problem. Where it is a bad starting point the method starts afresh. Where
     that fails too, it starts once more with steps that stay in the middle: long ones can run into a corner of the constraints,
     which are curved, and never come out.
     """
@@ -115,7 +115,7 @@ def minimise(
         settings, step_fraction=settings.cautious_step_fraction, least_sigma=settings.cautious_sigma,
         stalled_sigma=settings.cautious_sigma,
     )  # fmt: skip
-    known = warm is not None and warm[0].any() and warm[1].any()  # zeros say nothing
+    known = warm is not None and warm[0].any() and warm[1].any()  # zeros are no start
     starts = [(warm, settings)] if known else []
     best: Iterate | None = None
     failure, steps = SolverFailed("no step was taken"), 0

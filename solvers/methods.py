@@ -50,7 +50,7 @@ class Method:
     by_blocks: str | None = None
     """The method that stands for this one where arms are looked at block by block; None where they are read into memory."""
     settings_by_blocks: Callable[[Any], Settings] | None = None
-    """What the settings of this method are to that one."""
+    """Translates settings of this method into settings of that one."""
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How a running solver talks to the outside: certified bounds as it goes, and the moment to stop."""
+"""The monitor of a running solver: certifies what it reports, keeps the best bounds, calls the callback, and says when to stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OutOfTime(Exception):
 
 
 class Monitor:
-    """Judges every iterate a solver reports, remembers the best one and tells when to stop."""
+    """Certifies every pair (α, λ) that a solver reports, remembers the best bounds and says when to stop."""
 
     def __init__(
         self, problem: Canonical | None, method: str, tol: float, max_seconds: float | None, callback: Callback | None

@@ -9,10 +9,10 @@ With T = b M^-1 aᵀ and K = a M^-1 aᵀ the derivatives of g are −T_ji² and 
 positive definite system in α. Everything is computed in the basis in which M(α) = I: nothing else keeps its digits when gaps
 are small.
 
-How it is written: with the words of `allocopt.linear.dense`, arithmetic, loops and branches that numba knows. What may be absent
-(None) is handed to a function of its own: numba leaves a branch on None out only where it asks about an *argument*. `STEPS` lists
-the functions that the compiled form is made of. They are short and call few others, and the large operations stand in `minimise`
-itself, since LLVM optimises a function anew with each one that calls it.
+How it is written: with the functions of `allocopt.linear.dense`, and arithmetic, loops and branches that numba can compile. What
+may be absent (None) is passed to a function of its own: numba leaves out a branch on None only where it tests an *argument*. `STEPS`
+lists the functions that the compiled form is made of. They are short and call few others, and the large operations stand in
+`minimise` itself, since LLVM optimises a function anew with each one that calls it.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def capped_arms(upper: Array | None) -> Any:
 
 
 def n_capped(capped: IntArray | None) -> int:
-    """How many they are."""
+    """The number of arms with a finite upper bound."""
     return 0 if capped is None else len(capped)
 
 
 def residuals(
     g: Array, prices: Array, x: Array, y: Array, capped: IntArray | None, residual_primal: Array, residual_dual: Array
 ) -> None:
-    """What is missing in s = h(α) − 1 and in 1 = prices + z − v (the gradient of the Lagrangian), to be driven to zero."""
+    """Residuals of s = h(α) − 1 and of 1 = prices + z − v (the gradient of the Lagrangian), which the steps drive to zero."""
     m, k = len(g), len(prices)
     s, z = x[:m], y[m : m + k]
     for j in lanes(m):
@@ -102,7 +102,7 @@ def residuals(
 def dual_candidate(g: Array, nu: Array, negligible: float, nu_kept: Array, lam: Array) -> None:
     """λ = ν/g², and ν itself, without the constraints of tiny g.
 
-    Such a λ counts for nothing but weighs in Σλ: the lower bound is better off without it.
+    Such a λ adds nothing to the lower bound's numerator but increases Σλ in its denominator: the bound is better without it.
     """
     worst = largest(g)
     for j in lanes(len(nu)):
@@ -283,4 +283,4 @@ STEPS: tuple[Callable[..., Any], ...] = (
     keep,
     advance,
 )
-"""What the functions above call, each after those that it calls itself."""
+"""The functions that `minimise` and `newton_start` call, each listed after those that it calls itself."""

@@ -1,6 +1,6 @@
-"""What Newton's method works on: the problem as it takes it, its numbers, the basis in which M(α) = I, and its own gap.
+"""What Newton's method works on: the problem as columns, the numbers that tune it, the basis in which M(α) = I, and its own gap.
 
-Part of `newton`, whose words are explained there.
+Part of `newton`, where the way it is written is explained.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def relative_gap(
     cost: float, g: Array, lam: Array, prices: Array,
     b: Array, base: Array | None, basis: Array, upper: Array | None, offset: float,
 ) -> float:  # fmt: skip
-    """The gap of (α, λ), given the prices for λ: the certificate's formulas without its care for rounding."""
+    """The gap of (α, λ), given the prices for λ: the certificate's formulas without its margins for rounding."""
     if base is None and upper is None:
         strength = dot(lam, g)
         if not strength > 0.0:

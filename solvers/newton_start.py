@@ -1,7 +1,8 @@
-r"""Where Newton's method starts: from nothing, or from the solution of a similar problem. Part of `newton`."""
+r"""Where Newton's method starts: cold (nothing is known), or warm (from the solution of a similar problem). Part of `newton`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from allocopt.linear.dense import (
     total,
     whitener,
 )
-from allocopt.solvers.newton_problem import DEFAULT, Tuning, relative_gap, white
+from allocopt.solvers.newton_problem import DEFAULT, Problem, Tuning, relative_gap, white
 
-__all__ = ["cold_allocation", "near_central_path", "warm_allocation"]
+__all__ = ["STEPS", "begin", "cold_allocation", "near_central_path", "warm_allocation"]
 
 
 def cold_allocation(
@@ -136,3 +137,18 @@ def near_central_path(
         x[m + k :] = upper[capped] - alpha[capped]
         y[m + k :] = mu / x[m + k :]
     return x, y
+
+
+def begin(problem: Problem, alpha: Array, lam: Array, warm: bool) -> Any:
+    """The start (x, y), with the default numbers: from the pair (α, λ) of a similar problem if ``warm``, else from nothing."""
+    features, targets, ratios, base, upper, offset = problem
+    distance = DEFAULT.cold_distance
+    if warm:
+        distance, start = warm_allocation(features, targets, ratios, base, upper, offset, alpha, lam, None)
+    else:
+        start = cold_allocation(features, targets, ratios, base, upper, None, None)
+    return near_central_path(features, targets, ratios, base, upper, start, lam, warm, distance, None)
+
+
+STEPS: tuple[Callable[..., Any], ...] = (cold_allocation, warm_allocation, near_central_path)
+"""What `begin` calls."""

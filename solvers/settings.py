@@ -93,7 +93,7 @@ _BELOW_ONE = "a number between 0 and 1"
 
 @dataclass(frozen=True)
 class Setting:
-    """One field of a record, for those who list them."""
+    """One field of a record: for `allocopt methods`, which lists them."""
 
     name: str
     default: Any

@@ -26,7 +26,7 @@ DEFAULT = StreamingSettings()
 
 
 class Streamed(Protocol):
-    """What is asked of a streamed problem."""
+    """What this method needs of a problem whose arms are read block by block."""
 
     rank: int
 
@@ -57,7 +57,7 @@ class _Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What `active_set` made of a pool."""
+    """The result of `active_set` on a pool."""
 
     part: Canonical
     bounds: Bounds
@@ -95,7 +95,7 @@ def solve(
         entering = _entering(problem, found, how.entering)
         stuck = not len(entering) and pool.tol <= sharp
         final = found.bounds.gap <= monitor.tol or stuck or passes >= how.max_passes
-        if final and not found.complete:  # arms that were screened out have the last word too
+        if final and not found.complete:  # a last pass that also prices the arms which were screened out
             found = problem.price(pool.arms, answer.part, best.alpha, best.multipliers, last=True)
             passes += 1
             entering = _entering(problem, found, how.entering)
@@ -105,7 +105,7 @@ def solve(
         if answer.out_of_time:
             raise OutOfTime
         if stuck:
-            break  # the pool is as good as this arithmetic makes it
+            break  # rounding does not let the pool improve any further
         tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
         pool = _Pool(*_extended(pool.arms, entering, best.alpha, best.multipliers), tol)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
@@ -135,7 +135,7 @@ def _solved(
     except OutOfTime:
         if not first or inner.best is None:
             raise
-        out_of_time = True  # one pass makes a certified answer of what there is
+        out_of_time = True  # one pricing pass still certifies the best pair so far
     except SolverFailed:
         if inner.best is None or not np.isfinite(inner.best.upper):
             if again:
@@ -148,7 +148,7 @@ def _solved(
 
 
 def _proven(part: Canonical, pair: tuple[Array, Array] | None) -> Bounds | None:
-    """What a known pair (α, λ) proves for the pool; None where that is nothing."""
+    """The bounds that a known pair (α, λ) proves for the pool; None where the upper one is infinite."""
     bounds = None if pair is None else evaluate(part, *pair)
     return bounds if bounds is not None and np.isfinite(bounds.upper) else None
 

@@ -19,6 +19,7 @@ CONTRACT = [
     "AllocoptError",
     "Audit",
     "BatchSolution",
+    "ContextualBandit",
     "Enclosure",
     "FiniteTimeBound",
     "Hardness",

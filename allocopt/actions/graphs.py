@@ -62,7 +62,7 @@ class GraphArms:
     edges: tuple[Any, ...]
     theta: Array | None
 
-    def bandit(self, theta: Any = None, noise_variance: float = 1.0) -> LinearBandit:
+    def bandit(self, theta: Any = None, noise_variance: Any = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:

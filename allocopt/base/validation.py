@@ -20,6 +20,7 @@ IntArray = NDArray[np.int64]
 __all__ = [
     "Array",
     "IntArray",
+    "finite_number",
     "frozen",
     "in_range",
     "index_array",
@@ -157,6 +158,19 @@ def positive_number(
         raise error(f"{name}: expected {wanted}, got {_describe(value)}") from None
     if not (number > 0 or (zero and number == 0)) or (number == float("inf") and not infinite):
         raise error(f"{name}: expected {wanted}, got {number!r}")
+    return number
+
+
+def finite_number(name: str, value: object, error: type[AllocoptError] = InvalidOption) -> float:
+    """A finite float of either sign."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise error(f"{name}: expected a finite number, got {_describe(value)}")
+    try:
+        number = float(value)
+    except (OverflowError, TypeError):
+        raise error(f"{name}: expected a finite number, got {_describe(value)}") from None
+    if not math.isfinite(number):
+        raise error(f"{name}: expected a finite number, got {number!r}")
     return number
 
 

@@ -16,7 +16,7 @@ from allocopt.model.solution import Solution
 
 __all__ = ["Enclosure", "enclose"]
 
-_MOST_BITS = 100_000
+_MOST_BITS = 100_000  # of precision that `verify` accepts
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whether bounds on the allocation leave any room: only what is proven is called infeasible.
+"""Whether any allocation within its bounds meets the constraints: only what is proven is called infeasible.
 
 With every α at its upper bound a target t needs ||t||² <= ρ, where arms without a bound count as known exactly. The proof that
 this fails is one direction y that annihilates those arms, with 2⟨t, y⟩ − Σ u_i ⟨f_i, y⟩² > ρ: then the dual is unbounded.
@@ -39,7 +39,8 @@ def proven_infeasible(
     features, targets = known.modulo(rows[used]), known.modulo(goals[asked])
     if not features.shape[1] or not targets.any():
         return None
-    weights = program.upper[used]
+    noise = program.noise_variance
+    weights = program.upper[used] if noise is None else program.upper[used] / noise[used]
     scale = column_units(features, targets)
     root = features * scale * np.sqrt(weights)[:, None]
     with np.errstate(all="ignore"):
@@ -79,11 +80,14 @@ def _proves(
         ]
         return sum((x * z for x, z in zip(exact, direction, strict=True)), fmpq(0))
 
+    def variance(arm: int) -> fmpq:
+        return fmpq(1) if program.noise_variance is None else rational_rows(program.noise_variance[[arm]][None])[0][0]
+
     slack = 1 + rational_rows(np.array([[4.0 * bound_error]]))[0][0]
     spent = fmpq(0)
     for i in used.tolist():
         along = product(rows[i])
-        spent += rational_rows(program.upper[[i]][None])[0][0] * slack * along * along
+        spent += rational_rows(program.upper[[i]][None])[0][0] * slack * along * along / variance(i)
     radius = rational_rows(program.radii[[target]][None])[0][0] * slack * slack
     gained = product(goals[target])
     # the best multiple of y: s with 2 s gained − s² spent largest

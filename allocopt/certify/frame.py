@@ -1,4 +1,4 @@
-r"""The frame of a pair (α, λ): the basis that the certificate looks at every row in, and what rounding can have done to it.
+r"""The frame of a pair (α, λ): the basis in which the certificate computes every row, and bounds on the rounding errors there.
 
 Letters and margins are those of the theorem in docs/certificates.md.
 """
@@ -20,7 +20,7 @@ from allocopt.linear.floating import UNIT, gamma
 __all__ = ["Frame", "frame", "images", "padding"]
 
 _LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
-_LEAST_WEIGHT = 1e-4  # of a direction, relative to the largest, in the dominance that makes a diagonal of a matrix
+_LEAST_WEIGHT = 1e-4  # least weight 1/s_c, relative to the largest, in the diagonal D of docs/certificates.md
 _LARGEST_DRIFT = 0.1  # distance of BᵀMB from I beyond which nothing is claimed
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.linear.differences import differences_lie_in, largest_share_of_differences, span_of_duels
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
 from allocopt.model.program import AllocationProgram
@@ -87,7 +89,8 @@ class Reduction:
 
 def data_error(program: AllocationProgram) -> float:
     """Relative error of costs and of the roots of radii, as the program has them in doubles."""
-    return (GAP_ERROR if program.origin.bandit is not None else 0.0) + 8.0 * UNIT
+    from_means = program.origin.bandit is not None or program.origin.items is not None
+    return (GAP_ERROR if from_means else 0.0) + 8.0 * UNIT
 
 
 def bound_error(program: AllocationProgram) -> float:
@@ -98,9 +101,10 @@ def bound_error(program: AllocationProgram) -> float:
 def reduce(program: AllocationProgram) -> Reduction:
     """The canonical problem of a program. Raises `Infeasible` when it is proven that some target can never be met."""
     units = column_units(program.features, program.targets)
-    rows = program.features * units
-    shared = program.target_arms is not None and program.kind != "best_arm"
-    goals = rows[program.target_arms] if shared else program.targets * units
+    # −0.0 becomes 0.0: its sign would decide signs, and so bits, in a factorisation
+    rows = program.features * units + 0.0
+    shared = program.target_arms is not None and program.origin.compared is None
+    goals = rows[program.target_arms] if shared else program.targets * units + 0.0
     free = program.free
     known_exactly = free_span(rows, free)
     features, terms = known_exactly.modulo.with_terms(rows)
@@ -118,17 +122,20 @@ def reduce(program: AllocationProgram) -> Reduction:
     informative = np.union1d(known, variables) if len(known) else variables
     seen = features[informative]
     cleaned = np.where(known_exactly.modulo.noise(seen, terms[informative]), 0.0, seen)
-    span = span_of(rows, informative, known_exactly, cleaned)
-    dependence = _check_targets(program, rows[informative], goals, asked, span)
+    duels = _span_of_duels(program)
+    span = span_of(rows, informative, known_exactly, cleaned) if duels is None else duels
+    dependence = _check_targets(program, rows[informative], goals, asked, span, units)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
     known = known[features[np.ix_(known, coordinates)].any(axis=1)]
     variables = variables[features[np.ix_(variables, coordinates)].any(axis=1)]
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
-    unit = np.sqrt(program.costs[variables])
+    weighted = program.costs if program.noise_variance is None else program.costs * program.noise_variance
+    unit = np.sqrt(weighted[variables])
     a = features[np.ix_(variables, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
-    base = features[np.ix_(known, coordinates)] * np.sqrt(fixed[known])[:, None]
+    pulls = fixed if program.noise_variance is None else fixed / program.noise_variance
+    base = features[np.ix_(known, coordinates)] * np.sqrt(pulls[known])[:, None]
     scale = column_units(a, base)
     upper = (most - least)[variables] * program.costs[variables]
     canonical = Canonical(
@@ -137,7 +144,7 @@ def reduce(program: AllocationProgram) -> Reduction:
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
         _total_cost(program.costs, least),
-        _ratios(program, variables, asked) if shared else None,
+        _ratios(program, weighted, variables, asked) if shared else None,
         ENTRY_ERROR + data_error(program),
         bound_error(program) + data_error(program),
     )
@@ -153,13 +160,21 @@ def reduce(program: AllocationProgram) -> Reduction:
     return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
 
 
+def _span_of_duels(program: AllocationProgram) -> Span | None:
+    """What features that are differences of arms span, exactly; None where they are no differences."""
+    if program.origin.duels is None:
+        return None
+    assert program.origin.bandit is not None
+    return span_of_duels(program.origin.bandit.arms_in_memory, program.origin.duels)
+
+
 def _check_feasible(program: AllocationProgram, rows: Array, goals: Array, asked: IntArray) -> None:
     """Raise `Infeasible` where it is proven that upper bounds leave no room."""
     hopeless = proven_infeasible(program, rows, goals, asked, bound_error(program))
     if hopeless is not None:
         j, norm = hopeless
         raise Infeasible(
-            f"{_target_name(program, j)} cannot be met: even with every arm at its upper bound its squared norm is "
+            f"{program.target_name(j)} cannot be met: even with every arm at its upper bound its squared norm is "
             f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"
         )
 
@@ -170,47 +185,70 @@ def _total_cost(costs: Array, allocation: Array) -> float:
     return math.fsum((costs[some] * allocation[some]).tolist())
 
 
-def _ratios(program: AllocationProgram, variables: IntArray, asked: IntArray) -> Array | None:
+def _ratios(program: AllocationProgram, weighted: Array, variables: IntArray, asked: IntArray) -> Array | None:
     """Length of each target over that of its own arm, where the arms asked about are just those that may be played."""
     assert program.target_arms is not None
     if not np.array_equal(program.target_arms[asked], variables):
         return None
-    ratios: Array = np.sqrt(program.costs[variables] / program.radii[asked])
+    ratios: Array = np.sqrt(weighted[variables] / program.radii[asked])
     return ratios
 
 
 def _check_targets(
-    program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span
+    program: AllocationProgram, playable: Array, goals: Array, asked: IntArray, span: Span, units: Array
 ) -> tuple[Assumption, ...]:
     """Every target must lie in the span of the arms that may be played: exactly, or up to rounding, which is an assumption."""
-    if program.kind == "best_arm" or not len(span.modulo.columns) or not len(asked):
-        return ()  # differences of arms, whose own span was checked without rounding them
-    share = span.modulo.shares(goals[asked])
-    if not share.any():
+    if not len(span.modulo.columns) or not len(asked):
         return ()
-    size, where = largest_share(span.modulo, goals[asked])
-    j = int(asked[where])
+    if program.origin.compared is None:
+        size, where = largest_share(span.modulo, goals[asked])
+        column = None
+    else:
+        size, where, column = _share_of_differences(program, asked, span, units)
+    if not size:
+        return ()
     if size <= ROUNDING_LEVEL:
-        owner = j if program.target_arms is None else int(program.target_arms[j])
         text = (
-            f"{_target_name(program, j)} and others lie in the span of the arms only up to {float(size):.3g}, relative to the "
-            "terms of the combination; they are taken as lying in it"
+            f"{program.target_name(int(asked[where]))} and others lie in the span of the arms only up to {float(size):.3g}, relative "
+            "to the terms of the combination; they are taken as lying in it"
         )
-        return (Assumption("dependence", (owner,), size, text),)
+        return (Assumption("dependence", _owner(program, int(asked[where])), size, text),)
+    share = span.modulo.shares(goals[asked])
     rests = span.modulo(playable)
-    column = int(np.argmax(share.max(axis=0)))
+    column = int(np.argmax(share.max(axis=0))) if column is None else column
     if rests[:, column].any():
         raise SolverFailed(
-            f"{_target_name(program, j)} is outside the span of the arms that may be played, but these arms are dependent "
-            "up to rounding only: whether it can ever be estimated cannot be decided"
+            f"{program.target_name(int(asked[where]))} is outside the span of the arms that may be played, but these arms are "
+            "dependent up to rounding only: whether it can ever be estimated cannot be decided"
         )
     j = int(asked[int(np.argmax(share[:, column]))])
     raise Infeasible(
-        f"{_target_name(program, j)} is not in the span of the arms that may be played, so it can never be estimated"
+        f"{program.target_name(j)} is not in the span of the arms that may be played, so it can never be estimated"
     )
 
 
-def _target_name(program: AllocationProgram, target: int) -> str:
-    if program.target_arms is None:
-        return f"target {target}"
-    return f"the target of arm {int(program.target_arms[target])}"
+def _share_of_differences(
+    program: AllocationProgram, asked: IntArray, span: Span, units: Array
+) -> tuple[Fraction, int, int]:
+    """How far targets that are differences are from the span, the farthest of them and its column; exactly, not as rounded."""
+    origin = program.origin
+    assert origin.compared is not None
+    if origin.items is None:
+        assert origin.bandit is not None
+        if not span.assumptions:  # all arms lie in the span, and so do their differences
+            return Fraction(0), 0, 0
+        rows = origin.bandit.arms_in_memory * units
+    else:
+        rows = origin.items.arms_in_memory * units
+        if differences_lie_in(span, rows, int(origin.items.optimal_arms[0])):
+            return Fraction(0), 0, 0
+    return largest_share_of_differences(span.modulo, rows, origin.compared[asked])
+
+
+def _owner(program: AllocationProgram, target: int) -> tuple[int, ...]:
+    """The arm that a target belongs to, where it does."""
+    if program.target_arms is not None:
+        return (int(program.target_arms[target]),)
+    if program.origin.compared is None:
+        return (target,)
+    return () if program.origin.items is not None else (int(program.origin.compared[target, 0]),)

@@ -1,12 +1,10 @@
 """The referee: does a proof file prove what it claims? One file, the standard library, and not a single rounded number.
 `python referee.py proof.json` prints what is proven and assumed, and exits with 0 if the claim is proven, else with 1.
-Programs: minimise Σ κ_i α_i subject to ||t_j||²_{H^-1} <= ρ_j and l <= α <= u, for H = Σ α_i f_i f_iᵀ. A double is the
-rational that it is. Rows are integers over one denominator: neither bound depends on the unit of the rows or of y.
-"""
+Programs: minimise Σ κ_i α_i subject to ||t_j||²_{H^-1} <= ρ_j and l <= α <= u, for H = Σ α_i f_i f_iᵀ/σ_i². A double is
+the rational that it is. Rows are integers over one denominator: neither bound depends on the unit of the rows or of y."""
 import decimal, json, math, sys
 from fractions import Fraction
 from typing import Any, NamedTuple
-
 ROUNDING_LEVEL = Fraction(1, 2**40)  # what rounding of the input explains, relative to the terms of a sum
 class Refused(ValueError): ...  # the document is malformed or contradicts itself
 class Verdict(NamedTuple):
@@ -15,7 +13,6 @@ class Verdict(NamedTuple):
     lower: Fraction  # what the allocation and the multipliers prove, whatever is claimed
     upper: Fraction | None  # None: infinity
     assumed: dict[str, Fraction]  # the largest number of each kind that is taken as zero and is not
-
 def judge(document: Any) -> Verdict:
     """What the witness in a proof document proves, and whether that is what the document claims."""
     problems, assumed = list[str](), dict[str, Fraction]()
@@ -41,55 +38,69 @@ def judge(document: Any) -> Verdict:
         f"the status is {status} with {len(listed)} assumptions": not sure or (status == "CONDITIONAL") == bool(listed),
     }.items() if not holds]
     return Verdict(not problems, problems, lower, None if upper == math.inf else upper, assumed)
-
-def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the targets, l and u: all from their definition
+def program(document, assume):  # f, κ, t, ρ, the multipliers λ of the targets, l, u and σ²: all from their definition
     described, kind = document["program"], document["program"]["kind"]
-    rows = [numbers(row, signed=True) for row in described["features" if kind == "general" else "arms"]]
-    k, d = len(rows), len(rows[0])
-    rows += [numbers(row, signed=True) for row in described["targets"]] if kind == "general" else []
+    by_arm, by_pair = ("regret", "contextual", "optimism", "remaining"), ("best_arm", "top_m", "transductive", "duelling")
+    need(kind in (*by_arm, *by_pair, "threshold", "horizon", "g_optimal", "general"), f"no program is {kind!r}")
+    names = {"general": ["features", "targets"], "transductive": ["arms", "items"]}.get(kind, ["arms"])
+    rows = [numbers(row, signed=True) for name in names for row in described[name]]
+    k, d = len(described[names[0]]), len(rows[0])
     need(d > 0 and all(len(row) == d for row in rows), "expected rows of equal length")
     flat, unit = integers([x for row in rows for x in row])
     rows = [flat[n : n + d] for n in range(0, len(flat), d)]
-    arms, targets, low, high = rows[:k], rows[k:], [Fraction(0)] * k, [math.inf] * k
-    multipliers = numbers(document["multipliers"], len(targets) if kind == "general" else k)
+    duels = [(i, j) for i in range(k) for j in range(i + 1, k) if kind == "duelling" and rows[i] != rows[j]]
+    arms, targets = [minus(rows[i], rows[j]) for i, j in duels] or rows[:k], rows[k:] if len(names) == 2 else rows
+    k, places, level, noise = len(arms), [*range(len(targets))], Fraction(2), described.get("noise_variance", 1)
+    low, high, costs = [Fraction(0)] * k, [math.inf] * k, [Fraction(1)] * k
     if kind == "general":
-        costs, radii = numbers(described["costs"], k), numbers(described["radii"], len(targets))
         low, high = numbers(described["lower"], k), numbers(described["upper"], k, infinite=True)
+        costs, radii = numbers(described["costs"], k), numbers(described["radii"], len(targets))
         need(min(radii) > 0 and all(low[i] <= high[i] for i in range(k)), "expected radii > 0 and lower <= upper")
-        return arms, costs, targets, radii, multipliers, low, high
-    need(kind in ("regret", "best_arm", "g_optimal", "horizon", "optimism", "remaining"), f"no program is {kind!r}")
-    if kind == "g_optimal": gaps, level = [Fraction(any(arm)) for arm in arms], Fraction(1)
-    elif kind == "horizon": gaps, level = numbers(described["gaps"], k), number(described["f_n"])
-    else: gaps, level = exact_gaps(described, arms, unit, assume), 2 * number(described["noise_variance"])
-    need(level > 0, "f_n and noise_variance must be positive")
-    asked, costs = [i for i in range(k) if gaps[i]], [Fraction(1)] * k if kind in ("best_arm", "g_optimal") else gaps
-    targets, radii = [arms[i] for i in asked], [gaps[i] ** 2 / level for i in asked]
-    if kind == "best_arm":
-        best, *others = (arms[i] for i in range(k) if not gaps[i])
-        need(all(arm == best for arm in others), "optimal_arms: different arms tie, and cannot be told apart")
-        targets = [[x - y for x, y in zip(t, best, strict=True)] for t in targets]
-    if kind == "optimism": high = [2 * level * number(described["width"]) / gap**2 if gap else math.inf for gap in gaps]
-    if kind == "remaining":
-        low = [x / number(described["log_n"]) for x in numbers(described["pulls"], k)]
-        need("n" not in described or close(number(described["log_n"]), log(whole(described["n"], 3))), "log_n is wrong")
-    return arms, costs, targets, radii, [multipliers[i] for i in asked], low, high
-
-def exact_gaps(described, arms, unit, assume):  # from arms and θ; 0 for the arms that are taken as optimal
-    theta, unit_theta = integers(numbers(described["theta"], len(arms[0]), signed=True))
-    means, sizes = [dot(row, theta) for row in arms], [dot(map(abs, row), map(abs, theta)) for row in arms]
-    top, optimal = means.index(max(means)), indices(described["optimal_arms"], len(arms))
-    for i, mean in enumerate(means):
-        need(mean < means[top] or i in optimal, f"optimal_arms: arm {i} is optimal too but is not listed")
-        size = Fraction(means[top] - mean, sizes[i] + sizes[top] or 1)
-        need(i not in optimal or assume("tie", size, f"arm {i} is taken as optimal but its gap is not 0", i))
-    return [Fraction(0 if i in optimal else means[top] - mean, unit * unit_theta) for i, mean in enumerate(means)]
-
+    elif kind == "horizon": noise, gaps, level = 1, numbers(described["gaps"], k), number(described["f_n"])
+    elif kind == "g_optimal": noise, gaps, level = 1, [Fraction(any(arm)) for arm in arms], Fraction(1)
+    else:  # means ⟨x, θ⟩, their sizes Σ|x_c θ_c|, and the arms from the best one to the worst
+        noise, (theta, scale) = described["noise_variance"], integers(numbers(described["theta"], d, signed=True))
+        means, sizes = ([Fraction(dot(map(f, x), map(f, theta)), unit * scale) for x in targets] for f in (int, abs))
+        order = sorted(places, key=lambda i: (-means[i], i))
+    if kind in by_pair:  # x_j − x_i for the answers i and all others j
+        top, epsilon = order[: whole(described["m"], 1) if kind == "top_m" else 1], Fraction(0)
+        if kind == "best_arm": top, epsilon = [whole(described.get("answer", top[0]))], number(described.get("epsilon", 0))
+        pairs = [(i, j) for i in sorted(top) for j in places if j not in top and targets[i] != targets[j]]
+        places = [j for _, j in pairs] if kind == "best_arm" else [*range(len(pairs))]
+        gaps, targets = [means[i] - means[j] + epsilon for i, j in pairs], [minus(targets[j], targets[i]) for i, j in pairs]
+        need(gaps and min(gaps) > 0, "different arms tie and cannot be told apart, or the answer is wrong")
+        radii, costs = [gap**2 / 2 for gap in gaps], [means[order[0]] - (means[i] + means[j]) / 2 for i, j in duels] or costs
+    elif kind != "general":
+        if kind == "threshold": gaps = [abs(mean - number(described["tau"], signed=True)) for mean in means]
+        if kind in by_arm: gaps = exact_gaps(described, means, sizes, described["contexts"] if kind == "contextual" else [k], assume)
+        need(level > 0 and (kind != "threshold" or all(gaps)), "f_n must be positive, and tau not the mean of an arm")
+        costs, places = costs if kind in ("g_optimal", "threshold") else gaps, [i for i in places if gaps[i]]
+        targets, radii = [arms[i] for i in places], [gaps[i] ** 2 / level for i in places]
+    noise = [need(v > 0, "noise_variance must be positive") or v for v in numbers(noise if type(noise) is list else [noise] * k, k)]
+    if kind == "optimism": high = [4 * number(described["width"]) * noise[i] / g**2 if g else math.inf for i, g in enumerate(gaps)]
+    if kind == "remaining": low = [x / number(described["log_n"]) for x in numbers(described["pulls"], k)]
+    if kind == "remaining" and "n" in described: need(close(number(described["log_n"]), log(whole(described["n"], 3))), "wrong log_n")
+    multipliers = numbers(document["multipliers"], len(targets) if kind in ("general", *by_pair[1:]) else k)
+    return arms, costs, targets, radii, [multipliers[i] for i in places], low, high, noise
+def exact_gaps(described, means, sizes, contexts, assume):  # within contexts; 0 for the arms that are taken as optimal
+    gaps, optimal = list[Fraction](), indices(described["optimal_arms"], len(means))
+    for context in (range(len(gaps), len(gaps) + whole(count, 1)) for count in contexts):
+        top = max(context, key=lambda i: means[i])
+        gaps += [means[top] - means[i] for i in context]
+        for i in context:
+            need(gaps[i] or i in optimal, f"optimal_arms: arm {i} is optimal too but is not listed")
+            size = gaps[i] / (sizes[i] + sizes[top] or 1)
+            need(i not in optimal or assume("tie", size, f"arm {i} is taken as optimal but its gap is not 0", i))
+    good = need(len(gaps) == len(means), "contexts: they do not add up to the arms")
+    return good or [Fraction(0) if i in optimal else gap for i, gap in enumerate(gaps)]
 def bounds(document, assume):  # the lower and the upper bound that the allocation and the multipliers prove
-    rows, costs, targets, radii, multipliers, low, high = program(document, assume)
+    rows, costs, targets, radii, multipliers, low, high, noise = program(document, assume)
+    costs = [cost * v for cost, v in zip(costs, noise, strict=True)]  # in β = α/σ², so that H = Σ β_i f_i f_iᵀ
+    low, high = ([x / v for x, v in zip(bound, noise, strict=True)] for bound in (low, high))
     k, d, described, quotient = len(rows), len(rows[0]), document["program"], document["quotient"]
     free, alpha = [costs[i] == 0 and high[i] == math.inf for i in range(k)], numbers(document["allocation"], k, True)
     need(free == [x == math.inf for x in alpha], "allocation: it must be infinite on the free arms only")
-    alpha = {i: min(max(low[i], alpha[i]), high[i]) for i in range(k) if not free[i]}  # a bound need not be a double
+    alpha = {i: min(max(low[i], alpha[i] / noise[i]), high[i]) for i in range(k) if not free[i]}  # a bound need not be a double
     # Free arms eliminate the pivot columns; the coordinates are kept; the other columns must follow from these.
     pivots, columns = indices(quotient["pivot_arms"], k), indices(quotient["pivot_columns"], d)
     basis, coordinates = indices(quotient["basis_arms"], k), indices(quotient["coordinates"], d)
@@ -104,8 +115,7 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
     features = {i: modulo_free(rows[i], coordinates)[0] for i in alpha}
     targets = [modulo_free(row, coordinates)[0] for row in targets]
     asked = [j for j, row in enumerate(targets) if any(row)]
-    # H is matrix/unit; y_j = adjugate · t_j is a multiple of H^-1 t_j.
-    played, unit = integers(alpha.values())
+    played, unit = integers(alpha.values())  # H is matrix/unit; y_j = adjugate · t_j is a multiple of H^-1 t_j
     adjugate, determinant = inverse(gram(played, features.values(), len(coordinates)))
     lower = sum((costs[i] * low[i] for i in alpha), Fraction(0))
     upper = lower if spanned and not asked else math.inf
@@ -131,7 +141,6 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
         need(close(number(described["f_n"]), level), "f_n does not follow from n, the constant and the rank")
         lower = lower if spanned and determinant else Fraction(0)  # otherwise that is not proven to be the rank
     return lower, upper
-
 def division(rows, columns):  # eliminates columns by rows: of a row, what is left (times an integer), its relative size
     need(len(rows) == len(columns), "expected as many pivot_arms as columns, and basis_arms as coordinates")
     adjugate, determinant = inverse([[row[c] for c in columns] for row in rows])
@@ -141,7 +150,6 @@ def division(rows, columns):  # eliminates columns by rows: of a row, what is le
         terms = [[determinant * row[c], *(f * r[c] for f, r in zip(factors, rows, strict=True))] for c in kept]
         return list(map(sum, terms)), max((Fraction(abs(sum(t)), sum(map(abs, t))) for t in terms if sum(t)), default=0)
     return remainder
-
 def inverse(matrix):  # integers A and d with matrix · A = d · identity, without fractions; d = 0 if it is singular
     n, last = len(matrix), 1
     work = [row + [int(i == j) for j in range(n)] for i, row in enumerate(matrix)]
@@ -152,9 +160,8 @@ def inverse(matrix):  # integers A and d with matrix · A = d · identity, witho
         work = [r if r is p else [(p[c] * x - r[c] * y) // last for x, y in zip(r, p, strict=True)] for r in work]
         last = p[c]
     return [row[n:] for row in work], last
-
-def gram(weights, rows, n):  # Σ w r rᵀ, n by n
-    return [[sum(w * r[c] * r[e] for w, r in zip(weights, rows, strict=True)) for e in range(n)] for c in range(n)]
+def gram(by, rows, n): return [[sum(w * r[c] * r[e] for w, r in zip(by, rows, strict=True)) for e in range(n)] for c in range(n)]
+def minus(row, other): return [x - y for x, y in zip(row, other, strict=True)]
 def dot(row, other): return sum(x * y for x, y in zip(row, other, strict=True))
 def log(x): return Fraction(decimal.Context(prec=50).ln(decimal.Context(prec=50).divide(x.numerator, x.denominator)))
 def close(stored, value): return abs(stored - value) <= value / 10**12  # for f_n and log n, which are irrational
@@ -166,8 +173,8 @@ def need(condition, *otherwise):  # `need(condition, otherwise) or x` is x where
 def number(value, infinite=False, signed=False):  # a double as the rational that it is (or math.inf)
     if infinite and value in ("inf", math.inf): return math.inf
     double = isinstance(value, float | Fraction) or (type(value) is int and int(float(value)) == value)
-    need(double and (signed or value >= 0), f"expected a double{'' if signed else ' >= 0'}, got {value!s:.40}")
-    return Fraction(*value.as_integer_ratio())
+    wanted = f"expected a double{'' if signed else ' >= 0'}, got {value!s:.40}"
+    return need(double and (signed or value >= 0), wanted) or Fraction(*value.as_integer_ratio())
 def numbers(values, length=None, infinite=False, signed=False):
     need(isinstance(values, list) and length in (None, len(values)), f"expected a list of {length or 'some'} numbers")
     return [number(value, infinite, signed) for value in values]
@@ -176,12 +183,10 @@ def indices(values, count):
     good = isinstance(values, list) and len({i for i in values if whole(i) < count}) == len(values)
     return need(good, f"expected distinct indices below {count}") or values
 def show(x): return repr(float(x)) if x == math.inf or x < 2**1000 else "more than 2^1000"
-
 def read(text: str) -> Any:  # strict JSON: no key twice, no NaN, no Infinity; a literal is the double that it denotes
     def once(pairs): return need(len(dict(pairs)) == len(pairs), f"a key twice: {[k for k, _ in pairs]}") or dict(pairs)
     def double(x): return need(math.isfinite(float(x)), f"{x:.40} is not a finite double") or Fraction(float(x))
     return json.loads(text, object_pairs_hook=once, parse_float=double, parse_constant=double)
-
 def main(path: str) -> int:
     try:
         with open(path, encoding="utf-8-sig") as file: verdict = judge(read(file.read()))
@@ -191,5 +196,4 @@ def main(path: str) -> int:
     for kind, size in verdict.assumed.items(): print(f"assumed: {kind}, relative size {show(size)}")
     print("\n".join(f"not proven: {problem}" for problem in verdict.problems) or "the claim is proven")
     return 0 if verdict.proven else 1
-
 if __name__ == "__main__": sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else "usage: python referee.py proof.json")

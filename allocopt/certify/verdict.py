@@ -1,4 +1,4 @@
-"""From bounds to a `Solution`: the status that they deserve, in balls where doubles do not decide, and what needs no bounds."""
+"""From bounds to a `Solution`: its status, ball arithmetic where doubles do not decide it, and programs that need no bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 _MOST_IN_BALLS = 1e4  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
 _REPAIRS = (1e-14, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)  # growth of an allocation until it is feasible for sure
-_HALVINGS = 5  # of the growth, once it is enough
+_HALVINGS = 5  # of the interval between a growth that is too small and one that is enough
 _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
 
 

@@ -7,15 +7,17 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.version import __version__
 from allocopt.insight.instances.files import Instance, read_instance, read_vector
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 
 __all__ = ["SECONDS_BEFORE_PROGRESS", "File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
-__all__ += ["given_bandit", "given_instance", "print_json"]
+__all__ += ["given_bandit", "given_contexts", "given_instance", "print_json"]
 
 SECONDS_BEFORE_PROGRESS = 2.0
 """So long a command works before it shows its progress: what is done by then needs no progress line."""
@@ -52,8 +54,24 @@ def given_bandit(instance: Instance, noise_variance: float | None, missing: str)
     """The bandit of an instance, with the variance of ``--noise-variance``, else its own, else 1; ``missing`` is said without θ."""
     if instance.theta is None:
         raise InvalidInstance(missing)
+    if instance.contexts is not None:
+        raise InvalidInstance("the file has contexts: `allocopt solve --program contextual` is for these")
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
+
+
+def given_contexts(instance: Instance, noise_variance: float | None) -> ContextualBandit:
+    """The contextual bandit of an instance, likewise; arms without contexts are one context."""
+    assert instance.theta is not None
+    noise = noise_variance if noise_variance is not None else instance.noise_variance
+    sizes = (len(instance.arms),) if instance.contexts is None else instance.contexts
+    contexts = np.split(np.asarray(instance.arms), np.cumsum(sizes)[:-1])
+    return ContextualBandit(
+        contexts,  # type: ignore[arg-type]
+        instance.theta,
+        noise_variance=1.0 if noise is None else noise,
+        labels=instance.labels or (),
+    )
 
 
 def print_json(document: Any) -> None:

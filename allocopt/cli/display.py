@@ -21,7 +21,7 @@ from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
 from allocopt.model.progress import Callback, Progress
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import confirmed, taken_for_granted, why_not
+from allocopt.model.status_text import assumption_sentences, confirmed, why_not
 
 __all__ = ["progress_line", "solution_tables"]
 
@@ -107,6 +107,8 @@ def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int =
     """The summary, the allocation and the binding constraints."""
     yield _summary(solution, enclosure)
     yield _allocation(solution, most)
+    if solution.program.origin.compared is not None and solution.program.target_arms is None:
+        yield _differences(solution, most)
 
 
 def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
@@ -116,11 +118,15 @@ def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
         "program", f"{solution.program.kind}, {solution.program.n_arms} arms in {solution.program.dim} dimensions"
     )
     table.add_row("value", f"{solution.value:.10g}")
+    if solution.program.origin.answer is not None:
+        others = len(solution.stats.get("answers", ())) - 1
+        compared = f", the cheapest of {others + 1} correct answers" if others > 0 else ""
+        table.add_row("answer", f"arm {solution.program.origin.answer}{compared}")
     if enclosure is not None:
         table.add_row("proven", interval(enclosure))
         if not confirmed(solution, enclosure):
             table.add_row("", "[red]the proof does not confirm the bounds of the solution[/red]")
-    for n, sentence in enumerate(taken_for_granted(solution, enclosure)):
+    for n, sentence in enumerate(assumption_sentences(solution, enclosure)):
         table.add_row("" if n else "assuming", escape(sentence))
     table.add_row("gap", f"{solution.gap:.2e} (asked: {solution.tol:g})")
     remark = why_not(solution) or assuming(solution.assumptions)
@@ -156,6 +162,21 @@ def _allocation(solution: Solution, most: int) -> Table:
             "yes" if i in binding else "",
             *(() if labels is None else (escape(labels[i]),)),
         )
+    return table
+
+
+def _differences(solution: Solution, most: int) -> Table:
+    """The binding constraints of a program whose targets are differences."""
+    program, compared = solution.program, solution.program.origin.compared
+    assert compared is not None
+    what = "item" if program.kind == "transductive" else "arm"
+    order = solution.binding[np.argsort(-solution.multipliers[solution.binding], kind="stable")]
+    table = Table(title="binding differences", caption=_rest(len(order), most), caption_justify="left")
+    for name in (f"better {what}", f"worse {what}", "radius", "multiplier"):
+        table.add_column(name, justify="right")
+    for t in order[:most].tolist():
+        j, i = compared[t].tolist()
+        table.add_row(str(i), str(j), f"{program.radii[t]:.6g}", f"{solution.multipliers[t]:.6g}")
     return table
 
 

@@ -25,7 +25,7 @@ from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution
-from allocopt.model.standing import usable
+from allocopt.model.status_text import usable
 from allocopt.play.schedule.plan import fixed_number_of_rounds
 from allocopt.play.schedule.schedule import Schedule
 from allocopt.solving.solve import solve
@@ -170,7 +170,7 @@ def _build(instance: Instance, program: Program, noise_variance: float | None) -
         raise InvalidInstance("the file has arms only: give θ with --theta (or gaps in a .json or .npz file)")
     if program is Program.best_arm:
         raise InvalidOption("--program: best-arm needs θ, but the file has gaps only")
-    if noise not in (None, 1.0):
+    if not (noise is None or (isinstance(noise, float) and noise == 1.0)):
         raise InvalidOption("--noise-variance: only with θ; with gaps, use --level with f_n times it")
     checked = programs.horizon(instance.arms, instance.gaps, 3)
     return horizon_at_level(checked.features, checked.costs, 2.0, None)  # the level of the regret program

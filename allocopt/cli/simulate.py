@@ -40,7 +40,7 @@ from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
-from allocopt.model.standing import caveat
+from allocopt.model.status_text import caveat
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES

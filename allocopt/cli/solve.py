@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +12,27 @@ from rich.console import Console
 
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array
-from allocopt.cli.app import File, Json, NoiseVariance, Theta, Verify, app, given_bandit, given_instance, print_json
+from allocopt.cli.app import (
+    File,
+    Json,
+    NoiseVariance,
+    Theta,
+    Verify,
+    app,
+    given_bandit,
+    given_contexts,
+    given_instance,
+    print_json,
+)
 from allocopt.cli.display import progress_line, solution_tables
 from allocopt.insight.documents import solution_document
 from allocopt.insight.instances.files import Instance
 from allocopt.model import programs
+from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level
 from allocopt.model.solution import Status
-from allocopt.model.standing import confirmed, usable
+from allocopt.model.status_text import confirmed, usable
 from allocopt.solving.solve import solve
 
 
@@ -31,6 +44,11 @@ class Program(enum.StrEnum):
     g_optimal = "g-optimal"
     horizon = "horizon"
     optimism = "optimism"
+    contextual = "contextual"
+    top_m = "top-m"
+    threshold = "threshold"
+    transductive = "transductive"
+    duelling = "duelling"
 
 
 @app.command("solve")
@@ -40,7 +58,12 @@ def solve_command(
     theta: Theta = None,
     noise_variance: NoiseVariance = None,
     horizon: Annotated[int | None, typer.Option("--horizon", "-n", help="n, for --program horizon.")] = None,
-    width: Annotated[float, typer.Option(help="Confidence width a, for --program optimism.")] = 1.0,
+    width: Annotated[float | None, typer.Option(help="Confidence width a, for --program optimism (default 1).")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="ε, for --program best-arm: any arm within ε of the best will do.")
+    ] = None,
+    m: Annotated[int | None, typer.Option("--m", help="How many arms to find, for --program top-m.")] = None,
+    tau: Annotated[float | None, typer.Option(help="The threshold τ, for --program threshold.")] = None,
     method: Annotated[str, typer.Option(help="auto, or one of those that `allocopt methods` lists.")] = "auto",
     solver: Annotated[str | None, typer.Option(help="CLARABEL, SCS or MOSEK, for --method conic.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
@@ -54,7 +77,8 @@ def solve_command(
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
-        built = _build(instance, program, noise_variance, horizon, width)
+        asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau}
+        built = _build(instance, program, noise_variance, asked)
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
         except Interrupted as stop:
@@ -84,32 +108,61 @@ def solve_command(
         raise typer.Exit(1)
 
 
+_OPTIONS = {
+    "horizon": Program.horizon, "width": Program.optimism, "epsilon": Program.best_arm, "m": Program.top_m,
+    "tau": Program.threshold,
+}  # fmt: skip
+"""The program that each option belongs to."""
+_NEEDED = {"horizon": "a number of rounds", "m": "a number of arms", "tau": "a number"}
+
+
 def _build(
-    instance: Instance, program: Program, noise_variance: float | None, n: int | None, width: float
+    instance: Instance, program: Program, noise_variance: float | None, asked: Mapping[str, Any]
 ) -> AllocationProgram:
+    """The program that was asked for, from what the file holds."""
+    for name, owner in _OPTIONS.items():
+        if asked[name] is not None and owner is not program:
+            raise InvalidOption(f"--{name}: only for --program {owner.value}, got --program {program.value}")
+        if asked[name] is None and owner is program and name in _NEEDED:
+            raise InvalidOption(f"--{name}: expected {_NEEDED[name]} for --program {program.value}, got none")
     if program is Program.g_optimal:
         return programs.g_optimal(instance.arms)
     if instance.theta is None and instance.gaps is None:
         raise InvalidInstance("the file has arms only: give θ with --theta (or gaps in a .json or .npz file)")
     noise = noise_variance if noise_variance is not None else instance.noise_variance
-    if program is Program.horizon and n is None:
-        raise InvalidOption("--horizon: expected a number of rounds for --program horizon, got none")
     if instance.theta is None:
-        return _build_from_gaps(instance.arms, instance.gaps, program, noise, n)
+        return _build_from_gaps(instance.arms, instance.gaps, program, noise, asked["horizon"])
+    if program is Program.contextual:
+        return programs.contextual(given_contexts(instance, noise_variance))
+    if program is Program.transductive:
+        if instance.items is None:
+            raise InvalidInstance('the file has no items: --program transductive needs "items" in a .json or .npz file')
+        given = instance.arms, instance.items, instance.theta
+        return programs.transductive(*given, 1.0 if noise is None else noise, labels=instance.labels)
     bandit = given_bandit(instance, noise_variance, "theta: expected θ, got none")
-    if program is Program.horizon:
-        assert n is not None
-        return programs.horizon(bandit.arms, bandit.gaps, n)
-    if program is Program.optimism:
-        return programs.optimism(bandit, width)
-    return programs.regret(bandit) if program is Program.regret else programs.best_arm(bandit)
+    makers: dict[Program, Callable[[], AllocationProgram]] = {
+        Program.regret: lambda: programs.regret(bandit),
+        Program.horizon: lambda: _horizon(bandit, asked["horizon"]),
+        Program.optimism: lambda: programs.optimism(bandit, 1.0 if asked["width"] is None else asked["width"]),
+        Program.best_arm: lambda: programs.best_arm(bandit, 0.0 if asked["epsilon"] is None else asked["epsilon"]),
+        Program.top_m: lambda: programs.top_m(bandit, asked["m"]),
+        Program.threshold: lambda: programs.threshold(bandit, asked["tau"]),
+        Program.duelling: lambda: programs.duelling(bandit),
+    }
+    return makers[program]()
 
 
-def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: float | None, n: int | None) -> AllocationProgram:
+def _horizon(bandit: LinearBandit, n: int) -> AllocationProgram:
+    if bandit.variances is not None:
+        bandit.one_variance("--program horizon")
+    return programs.horizon(bandit.arms, bandit.gaps, n)
+
+
+def _build_from_gaps(arms: Array, gaps: Any, program: Program, noise: Any, n: int | None) -> AllocationProgram:
     """Gaps that need not come from a θ: T_n(Δ), or the regret program itself (which is the level f_n = 2)."""
     if program not in (Program.horizon, Program.regret):
         raise InvalidOption(f"--program: {program.value} needs θ, but the file has gaps only")
-    if noise not in (None, 1.0):
+    if not (noise is None or (isinstance(noise, float) and noise == 1.0)):
         raise InvalidOption("--noise-variance: only with θ; with gaps, multiply the result by it")
     if program is Program.regret:
         return at_level(arms, gaps, 2.0)

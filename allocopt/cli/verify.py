@@ -80,7 +80,9 @@ def verify(
         console.print(f"program   {program.kind}, {program.n_arms} arms in {program.dim} dimensions", markup=False)
         console.print(f"claimed   [{claim['lower']!r}, {claim['upper']!r}], {claim['status']}", markup=False)
         console.print(f"proven    {interval(enclosure)}   (relative width {enclosure.gap:.2g})", markup=False)
-        if program.origin.bandit is not None:
+        if program.origin.answer is not None:
+            console.print(f"answer    arm {program.origin.answer}, ε = {program.origin.number!r}", markup=False)
+        elif program.origin.bandit is not None:
             console.print(f"optimal   arms {program.origin.bandit.optimal_arms.tolist()}", markup=False)
         for problem in enclosure.problems:
             console.print(f"          {problem}", markup=False)

@@ -10,7 +10,7 @@ import numpy as np
 from allocopt.base.json_data import json_data, json_number
 from allocopt.certify.enclosure import Enclosure
 from allocopt.model.solution import Solution
-from allocopt.model.standing import confirmed
+from allocopt.model.status_text import confirmed
 
 __all__ = ["enclosure_document", "interval", "short_interval", "solution_document"]
 
@@ -49,13 +49,24 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "status": solution.status.name,
         "assumptions": [a.as_json() for a in solution.assumptions],
         "method": solution.method,
-        "stats": {k: v if isinstance(v, str) else json_number(v) for k, v in solution.stats.items() if k != "claim"},
+        "stats": {
+            k: v if isinstance(v, str) else json_number(v)
+            for k, v in solution.stats.items()
+            if k not in ("claim", "answers")
+        },
         "optimal_arms": solution.optimal_arms.tolist(),
         "support": solution.support.tolist(),
         "binding": solution.binding.tolist(),
         "allocation": json_data(solution.allocation),
         "multipliers": json_data(solution.multipliers),
     }
+    if solution.program.origin.answer is not None:
+        document["answer"] = solution.program.origin.answer
+    if "answers" in solution.stats:
+        bounds = solution.stats["answers"].items()
+        document["answers"] = [{"arm": i, "lower": json_number(x), "upper": json_number(y)} for i, (x, y) in bounds]
+    if solution.program.origin.compared is not None:
+        document["compared"] = solution.program.origin.compared.tolist()
     if solution.labels is not None:
         document["labels"] = list(solution.labels)
     if enclosure is not None:

@@ -1,4 +1,4 @@
-"""What a certificate takes for granted, each with its exact size, and in words. A certificate without any is unconditional."""
+"""The assumptions of a certificate, each with its exact size, and as sentences. A certificate without any is unconditional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rounding can do to doubles: the few numbers that every bound of `allocopt.certify` is padded with (docs/certificates.md).
+"""Bounds on rounding errors: the few numbers by which every bound of `allocopt.certify` is widened (docs/certificates.md).
 
 IEEE doubles, rounding to nearest, any order of summation, with or without fused multiply-add.
 """

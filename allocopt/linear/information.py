@@ -2,7 +2,7 @@
 
 G is given by arms and how often each was played: forming G would square the condition number. A direction outside the range
 of G has the norm ∞, never the finite one of a pseudo-inverse; whether it is outside is decided by the package's one rule for
-that (`certify.span`): exactly, or up to the rounding of the input.
+that (`linear.span`): exactly, or up to the rounding of the input.
 """
 
 from __future__ import annotations

@@ -51,11 +51,16 @@ def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any
     return twin
 
 
-def compiled_steps(functions: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Functions in the words of `dense`, compiled, by their names; each may call those before it."""
+def compiled_steps(
+    functions: Iterable[Callable[..., Any]], known: Mapping[str, Callable[..., Any]] | None = None
+) -> dict[str, Callable[..., Any]]:
+    """Functions in the words of `dense`, compiled, by their names; each may call those before it, and the ``known`` ones.
+
+    They become part of whoever calls them: a call of its own would cost a tenth of a solve.
+    """
     steps: dict[str, Callable[..., Any]] = {}
     for function in functions:
-        steps[function.__name__] = inside(in_loops(function, steps))
+        steps[function.__name__] = njit(**_INSIDE, forceinline=True)(in_loops(function, {**(known or {}), **steps}))
     return steps
 
 

@@ -24,7 +24,7 @@ from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY, UNIT
 
 __all__ = ["Modulo", "rational_rows"]
 
-_FEW = 1000  # entries that are looked at in rationals without asking
+_FEW = 1000  # entries that are computed in rationals even where the caller did not ask for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +171,11 @@ class Modulo:
             result[here] = (np.array(parts) == 0.0).all(axis=0) & ~tiny
         return result
 
-    def exact_entry(self, row: Array, place: int) -> Any:
-        """One entry of q(row) as a rational; ``place`` counts in ``columns``."""
+    def exact_entry(self, row: Any, place: int) -> Any:
+        """One entry of q(row) as a rational, of a row of doubles or rationals; ``place`` counts in ``columns``."""
         value = _rational(row[self.columns[place]])
         for p, column in enumerate(self.pivot_columns):
-            if row[column] != 0.0:
+            if row[column] != 0:
                 value -= _rational(row[column]) * self.exact_rule[p, place]
         return value
 
@@ -188,7 +188,7 @@ class Modulo:
         block = fmpq_mat([[row[c] for c in self.pivot_columns] for row in rows])
         return block.inv(), [[row[c] for c in self.columns.tolist()] for row in rows]
 
-    def exact_share(self, row: Array, place: int) -> Fraction:
+    def exact_share(self, row: Any, place: int) -> Fraction:
         """|entry| relative to |x_c| + Σ |coefficient · pivot entry|, with the coefficients of the pivot rows."""
         entry = abs(self.exact_entry(row, place))
         if entry == 0:
@@ -247,10 +247,11 @@ def _restored(
     return made
 
 
-def _rational(number: float) -> Any:
+def _rational(number: Any) -> Any:
+    """A double as the rational that it is; rationals as they are."""
     from flint import fmpq
 
-    return fmpq(*float(number).as_integer_ratio())
+    return number if isinstance(number, fmpq) else fmpq(*float(number).as_integer_ratio())
 
 
 def rational_rows(rows: Array) -> list[list[Any]]:

@@ -25,7 +25,7 @@ from allocopt.linear.scaling import equilibrated
 
 __all__ = ["Span", "column_units", "free_span", "largest_share", "outside_span", "span_of", "spanning_coordinates"]
 
-_SUSPECT = 1e-9  # share of the weakest pivot in the strongest below which a second look is taken
+_SUSPECT = 1e-9  # ratio of the weakest to the strongest pivot below which the columns are chosen again
 _CERTIFIABLE = (
     16.0 * ENTRY_ERROR
 )  # relative size of a direction below which entries that are rounded cannot be shown to span it

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance
+from allocopt.base.errors import AllocoptError, InvalidInstance
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import (
     Array,
@@ -48,8 +48,9 @@ class LinearBandit:
         Fractions and Decimals are rounded.
     theta : array_like, shape (d,)
         The parameter.
-    noise_variance : float
-        σ² of the reward noise. Multiplies every regret constant.
+    noise_variance : float or array_like, shape (k,)
+        σ² of the reward noise: one number, which multiplies every regret constant, or one per arm. Equal numbers per arm are
+        kept as the one number that they are.
     tie_tolerance : float
         Arms whose mean differs from the best one by at most ``tie_tolerance`` · (Σ|x_i θ_i| + Σ|x*_i θ_i|) are taken as
         optimal: their gap is set to zero. At most 1. The default only bridges rounding of the inputs; 0 asks for exact ties.
@@ -67,7 +68,7 @@ class LinearBandit:
 
     arms: Array
     theta: Array
-    noise_variance: float = 1.0
+    noise_variance: float | Array = 1.0
     tie_tolerance: float = TIE
     optimal_arms: IntArray = field(default=cast(IntArray, None))  # filled in below
     labels: tuple[str, ...] | None = None
@@ -87,8 +88,7 @@ class LinearBandit:
         if arms is not None:
             in_range("arms", arms, InvalidInstance)
         in_range("theta", theta, InvalidInstance)
-        noise_variance = positive_number("noise_variance", self.noise_variance, InvalidInstance)
-        in_range("noise_variance", np.array([noise_variance]), InvalidInstance)
+        noise_variance = checked_noise(self.noise_variance, k, InvalidInstance)
         tie_tolerance = positive_number("tie_tolerance", self.tie_tolerance, InvalidInstance, zero=True)
         if tie_tolerance > 1:  # then any two means tie, however the terms are signed
             raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
@@ -176,6 +176,22 @@ class LinearBandit:
         return frozen(gaps)
 
     @property
+    def variances(self) -> Array | None:
+        """σ² of every arm, where they differ; None where ``noise_variance`` is one number."""
+        return None if isinstance(self.noise_variance, float) else self.noise_variance
+
+    @property
+    def variance_of_each(self) -> Array:
+        """σ² of every arm, differ they or not."""
+        return np.broadcast_to(self.noise_variance, self.n_arms)
+
+    def one_variance(self, what: str) -> float:
+        """σ², where one number holds for all arms; `InvalidInstance` says what needs that otherwise."""
+        if isinstance(self.noise_variance, float):
+            return self.noise_variance
+        raise InvalidInstance(f"noise_variance: expected one number for {what}, got one per arm")
+
+    @property
     def n_arms(self) -> int:
         """k, the number of arms."""
         return int(self.arms.shape[0])
@@ -216,8 +232,39 @@ class LinearBandit:
             return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
         return (
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "
-            f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={self.noise_variance:g})"
+            f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={noise_text(self.noise_variance)})"
         )
+
+
+def checked_noise(value: Any, n_arms: int, error: type[AllocoptError]) -> float | Array:
+    """σ² as one number, also where it is given once per arm and is the same; else as a read-only vector."""
+    name = "noise_variance"
+    if np.ndim(value) == 0 if isinstance(value, np.ndarray) else not _is_listed(value):
+        number = positive_number(name, value, error)
+        in_range(name, np.array([number]), error)
+        return number
+    each = vector(name, value, error)
+    if len(each) != n_arms:
+        raise error(
+            f"{name}: expected a positive, finite number, or one for each of the {n_arms} arms, got {len(each)} numbers"
+        )
+    if not (each > 0).all():
+        i = int(np.flatnonzero(~(each > 0))[0])
+        raise error(f"{name}: expected positive, finite numbers, but entry {i} is {float(each[i])!r}")
+    in_range(name, each, error, each=True)
+    return float(each[0]) if (each == each[0]).all() else frozen(each)
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether a value is a sequence of numbers rather than one."""
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict)
+
+
+def noise_text(noise_variance: float | Array) -> str:
+    """σ² in a few characters; a range where it differs from arm to arm."""
+    if isinstance(noise_variance, float):
+        return f"{noise_variance:g}"
+    return f"{noise_variance.min():g}…{noise_variance.max():g}"
 
 
 def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:

@@ -1,6 +1,6 @@
 r"""AllocationProgram, the one convex program behind everything; `programs` has its named instances.
 
-minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ
+minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ/σ_i²
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
 from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
-from allocopt.model.arm_blocks import ArmBlocks, BlockArray
-from allocopt.model.bandit import LinearBandit
+from allocopt.model.bandit import LinearBandit, checked_noise
+from allocopt.model.contexts import ContextualBandit
+from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
 
@@ -25,14 +26,29 @@ class Origin:
     """What a program was made from, so that a proof can start from the user's own numbers instead of rounded ones."""
 
     kind: str = "general"
-    bandit: LinearBandit | None = None
+    bandit: LinearBandit | ContextualBandit | None = None
     gaps: Array | None = None
     pulls: Array | None = None
     number: float | None = None
-    """f_n for horizon, log n for remaining, the width a for optimism: the double that the program was built with."""
+    """f_n for horizon, log n for remaining, the width a for optimism, τ for threshold, ε for best_arm: the double that the
+    program was built with."""
     horizon: int | None = None
     constant: float | None = None
     """The universal constant of f_n, where the level was computed from n."""
+    items: LinearBandit | None = None
+    """The items of a transductive program, with θ and the noise; the arms are the program's features."""
+    count: int | None = None
+    """m of top_m."""
+    answer: int | None = None
+    """The arm that is to be shown to be good enough, for best_arm with an ε."""
+    answers: tuple[int, ...] = ()
+    """The other arms that would do, where the value asked for is the least over all of them."""
+    compared: IntArray | None = None
+    """Targets that are differences x_i − x_j of arms (or items): (i, j) for each. They are exact, the program's rows rounded."""
+    duels: IntArray | None = None
+    """Features that are differences x_i − x_j of arms: (i, j) for each."""
+    labels: tuple[str, ...] | None = None
+    """The names of the features, where these are not the bandit's arms."""
 
 
 _ARRAYS = ("features", "costs", "targets", "radii", "lower", "upper", "target_arms")
@@ -46,7 +62,7 @@ class AllocationProgram:
     Parameters
     ----------
     features : array_like, shape (k, d)
-        f_i: playing i once adds f_i f_iᵀ to the information matrix H.
+        f_i: playing i once adds f_i f_iᵀ/σ_i² to the information matrix H.
     costs : array_like, shape (k,)
         κ_i >= 0. An arm of cost 0 without an upper bound is *free*: it gets α = inf and its direction is known exactly.
     targets : array_like, shape (m, d)
@@ -55,12 +71,21 @@ class AllocationProgram:
         ρ_j > 0: how well.
     lower, upper : array_like, shape (k,), optional
         0 <= l <= u <= inf; by default 0 and inf.
+    noise_variance : float or array_like, shape (k,), optional
+        σ_i² > 0, by default 1. The certificate takes them as they are: no feature is divided by a rounded σ_i.
 
     Examples
     --------
     >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 2], [[1, 1]], [0.5])
     >>> p.n_arms, p.n_targets
     (2, 1)
+
+    Arms with noise of their own: four pulls of variance 4 are worth one of variance 1.
+
+    >>> import allocopt as ao
+    >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 1], [[1, 0], [0, 1]], [1, 1], noise_variance=[4, 1])
+    >>> ao.solve(p).allocation.round(6)
+    array([4., 1.])
     """
 
     features: Array
@@ -72,6 +97,8 @@ class AllocationProgram:
     target_arms: IntArray | None = field(default=None, repr=False)
     """For programs whose targets belong to arms: the arm of each target."""
     origin: Origin = field(default_factory=Origin, repr=False)
+    noise_variance: Array | None = None
+    """σ_i², one per arm; None where all are 1."""
 
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
@@ -110,8 +137,9 @@ class AllocationProgram:
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        noise = _checked_variances(self.noise_variance, costs, lower, upper)
         if self.target_arms is not None:
-            put(self, "target_arms", _checked_target_arms(self.target_arms, features, targets, self.kind))
+            put(self, "target_arms", _checked_target_arms(self.target_arms, features, targets, self.origin.compared))
         for name, array, power, each in (
             ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
             ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
@@ -122,6 +150,7 @@ class AllocationProgram:
             ("lower", lower), ("upper", upper),
         ):  # fmt: skip
             put(self, name, frozen(array))
+        put(self, "noise_variance", noise)
 
     @property
     def blocks(self) -> ArmBlocks | None:
@@ -151,8 +180,16 @@ class AllocationProgram:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What was taken for granted when the program was made: ties that are none exactly."""
-        return () if self.origin.bandit is None else self.origin.bandit.assumptions
+        """What was taken for granted when the program was made: ties that are none exactly.
+
+        Where targets are differences, or compared with τ, no gap is taken as 0.
+        """
+        origin = self.origin
+        return (
+            ()
+            if origin.bandit is None or origin.compared is not None or origin.kind == "threshold"
+            else origin.bandit.assumptions
+        )
 
     @property
     def kind(self) -> str:
@@ -171,6 +208,22 @@ class AllocationProgram:
         """Whether any arm has a lower bound above 0 or a finite upper bound, so that α may not be scaled at will."""
         return self.blocks is None and bool(self.lower.any() or not np.isinf(self.upper).all())
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the features, where there are any."""
+        origin = self.origin
+        return origin.labels if origin.labels is not None or origin.bandit is None else origin.bandit.labels
+
+    def target_name(self, target: int) -> str:
+        """What a target is, in words."""
+        if self.target_arms is not None:
+            return f"the target of arm {int(self.target_arms[target])}"
+        if self.origin.compared is None:
+            return f"target {target}"
+        what = "item" if self.kind == "transductive" else "arm"
+        j, i = self.origin.compared[target].tolist()
+        return f"the difference of {what} {j} to {what} {i}"
+
     def __repr__(self) -> str:
         bounded = ", bounded" if self.bounded else "" if self.blocks is None else ", streamed"
         return (
@@ -178,15 +231,33 @@ class AllocationProgram:
         )
 
 
-def _checked_target_arms(value: Any, features: Array, targets: Array, kind: str) -> IntArray:
-    """One arm per target, in increasing order; but for best arms, whose targets are differences, the targets are its arms."""
+def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array) -> Array | None:
+    """One variance per arm, or None where all are 1.
+
+    What the certificate computes with is κσ², l/σ² and u/σ²: these must be in the range of costs and bounds.
+    """
+    if value is None:
+        return None
+    given = checked_noise(value, len(costs), InvalidProgram)
+    if isinstance(given, float):
+        given = frozen(np.full(len(costs), given))
+    if (given == 1.0).all():
+        return None
+    in_range("costs · noise_variance", costs * given, InvalidProgram, each=True)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        in_range(f"{name}/noise_variance", bound / given, InvalidProgram, power=4)
+    return given
+
+
+def _checked_target_arms(value: Any, features: Array, targets: Array, compared: IntArray | None) -> IntArray:
+    """One arm per target, in increasing order; unless targets are differences, they are these arms."""
     arms = index_array("target_arms", value, len(features), InvalidProgram)
     if len(arms) != len(targets) or not np.array_equal(arms, value):
         raise InvalidProgram(
             f"target_arms: expected {len(targets)} arms, one per target, in increasing order, got {len(arms)}"
             + (" in another order" if len(arms) == len(targets) else "")
         )
-    differ = np.zeros(0) if kind == "best_arm" else np.flatnonzero((features[arms] != targets).any(axis=1))
+    differ = np.zeros(0) if compared is not None else np.flatnonzero((features[arms] != targets).any(axis=1))
     if len(differ):
         j = int(differ[0])
         raise InvalidProgram(

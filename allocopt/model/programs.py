@@ -13,56 +13,54 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.arm_blocks import ArmBlocks, GapRule
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
 from allocopt.model.arms.survey import SurveyReport, surveyed, with_gaps
 from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.contexts import ContextualBandit
+from allocopt.model.identification import best_arm, duelling, threshold, top_m, transductive
+from allocopt.model.learnable import check_bandit, check_learnable, check_some_gap, half_precision
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
+from allocopt.model.streamed_program import ArmBlocks, GapRule
 
-__all__ = ["AllocationProgram", "best_arm", "g_optimal", "horizon", "optimism", "regret", "remaining"]
-
-
-def _check_bandit(bandit: Any) -> LinearBandit:
-    if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
-    return bandit
-
-
-def _check_learnable(arms: Array, gaps: Array) -> None:
-    """Refuse instances in which there is nothing to learn, each with its own reason."""
-    if not arms.any():
-        raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
-    if len(arms) == 1:
-        raise InvalidInstance("arms: expected at least two arms, got one; with one arm there is nothing to choose")
-    if (arms == arms[0]).all():
-        raise InvalidInstance(f"arms: expected different arms, but all {len(arms)} are equal")
-    _check_some_gap(bool(gaps.any()), len(gaps))
-
-
-def _check_some_gap(some: bool, n_arms: int) -> None:
-    if not some:
-        raise InvalidInstance(
-            f"gaps: expected a positive gap, but all {n_arms} are zero; every arm is optimal and c = 0"
-        )
+__all__ = [
+    "AllocationProgram",
+    "best_arm",
+    "contextual",
+    "duelling",
+    "g_optimal",
+    "horizon",
+    "optimism",
+    "regret",
+    "remaining",
+    "threshold",
+    "top_m",
+    "transductive",
+]
 
 
 def _arm_program(
-    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None
-) -> AllocationProgram:
+    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None,
+    variances: Array | None = None,
+) -> AllocationProgram:  # fmt: skip
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
     in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
-    _check_learnable(arms, gaps)
+    check_learnable(arms, gaps)
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
-    return AllocationProgram(arms, gaps, arms[suboptimal], radii, lower, upper, target_arms=suboptimal, origin=origin)  # type: ignore[arg-type]
+    return AllocationProgram(
+        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        target_arms=suboptimal, origin=origin, noise_variance=variances,
+    )  # fmt: skip
 
 
 def regret(bandit: LinearBandit) -> AllocationProgram:
     r"""The program whose value is c(A,θ): costs Δ_x, ||x||²_{H^-1} <= Δ_x²/(2σ²) for suboptimal x.
+
+    With a variance per arm H = Σ α_x x xᵀ/σ_x² and ||x||²_{H^-1} <= Δ_x²/2: pulls are weighed by what they tell.
 
     Examples
     --------
@@ -70,17 +68,49 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     >>> ao.programs.regret(ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0]))
     AllocationProgram(regret, n_arms=3, n_targets=2, dim=2)
     """
-    b = _check_bandit(bandit)
+    b = check_bandit(bandit)
     if b.store is not None:
         return _streamed_regret(b)
-    return _arm_program(b.arms, b.gaps, 0.5 / b.noise_variance, Origin("regret", b))
+    return _arm_program(b.arms, b.gaps, half_precision(b.noise_variance), Origin("regret", b), variances=b.variances)
+
+
+def contextual(bandit: ContextualBandit, budget: float | None = None) -> AllocationProgram:
+    r"""The asymptotic regret of a contextual linear bandit (Hao, Lattimore & Szepesvári 2020).
+
+    Over all pairs (context, arm): costs Δ^m_x within the context, ||x||²_{H^-1} <= (Δ^m_x)²/(2σ²) for the suboptimal arms of
+    every context. The optimal arm of *every* context is free, so what is learnt in one context helps in all: the value is 0
+    where these span everything, and with one context it is c(A,θ). How often contexts come does not matter asymptotically.
+
+    ``budget`` z, which would bound the plays in context m by z times its weight (Tirinzoni et al. 2020), needs linear constraints.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> one = [[1, 0], [0, 1], [0.9, 0.2]]
+    >>> b = ao.ContextualBandit([one, [[0.5, 0], [0.4, 0.1]]], [1, 0])
+    >>> round(ao.solve(ao.programs.contextual(b)).value, 6)
+    8.0
+    >>> other = ao.ContextualBandit([one, [[0, 0.5], [0.4, 0.1]]], [1, -0.1])
+    >>> other.optimal_arms  # (1, 0) and (0.4, 0.1): they span, so nothing has to be explored
+    array([0, 4])
+    >>> ao.solve(ao.programs.contextual(other)).value
+    0.0
+    """
+    if not isinstance(bandit, ContextualBandit):
+        raise InvalidInstance(f"bandit: expected a ContextualBandit, got a {type(bandit).__name__}")
+    if budget is not None:
+        raise InvalidOption("budget: needs linear constraints, which this version does not have; leave it out")
+    origin = Origin("contextual", bandit)
+    return _arm_program(
+        bandit.arms, bandit.gaps, half_precision(bandit.noise_variance), origin, variances=bandit.variances
+    )
 
 
 def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     assert bandit.store is not None
-    _check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     rule = GapRule(bandit.theta, bandit.best_row)
-    scale = 0.5 / bandit.noise_variance
+    scale = 0.5 / bandit.one_variance(f"{bandit.n_arms} arms, which are looked at block by block")
     blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit)
     return AllocationProgram.over(blocks, Origin("regret", bandit))
 
@@ -94,7 +124,7 @@ def _streamed_with_gaps(
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
-        _check_some_gap(bool(gaps.any()), len(gaps))
+        check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
         report = with_gaps(report, gaps, store.shape[1])
     return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
@@ -144,7 +174,7 @@ def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     if store is None:
         in_range("arms", x, InvalidInstance)
-        _check_learnable(x, delta)
+        check_learnable(x, delta)
     return store, x, delta
 
 
@@ -154,34 +184,6 @@ def horizon_at_level(
     """``horizon`` with f_n given as a number (a proof file stores it so)."""
     origin = Origin("horizon", gaps=gaps, number=level, horizon=n, constant=constant)
     return _arm_program(arms, gaps, 1.0 / level, origin)
-
-
-def best_arm(bandit: LinearBandit) -> AllocationProgram:
-    r"""The characteristic time T*(θ) of best-arm identification: costs 1, ||x − x*||²_{H^-1} <= Δ_x²/(2σ²).
-
-    Examples
-    --------
-    >>> import allocopt as ao
-    >>> b = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
-    >>> round(ao.solve(ao.programs.best_arm(b)).value, 6)
-    8.0
-    """
-    b = _check_bandit(bandit)
-    arms = b.arms_in_memory
-    _check_learnable(arms, b.gaps)
-    in_range("gaps", b.gaps, InvalidInstance, each=True)
-    best = arms[b.optimal_arms[0]]
-    if not (arms[b.optimal_arms] == best).all():
-        raise InvalidInstance(
-            f"bandit: expected a unique best arm, but arms {b.optimal_arms.tolist()} tie; no amount of data can tell "
-            "them apart (T* is infinite)"
-        )
-    suboptimal = b.suboptimal_arms
-    radii = b.gaps[suboptimal] ** 2 * (0.5 / b.noise_variance)
-    return AllocationProgram(
-        arms, np.ones(b.n_arms), arms[suboptimal] - best, radii,
-        target_arms=suboptimal, origin=Origin("best_arm", b),
-    )  # fmt: skip
 
 
 def g_optimal(arms: Any) -> AllocationProgram:
@@ -213,6 +215,9 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     for ``width`` a >= 1/2 (at 1/2 itself barely: finite-armed instances then have no room left, and end as FAILED with that
     reason); for less, consistency may be out of reach (`Infeasible`).
 
+    With a variance per arm the set is {||θ̂ − θ||²_G <= a log n} for G = Σ T_x x xᵀ/σ_x². Optimism plays x only while its width
+    2(a log n)^½ ||x||_{G^-1} is at least Δ_x, and ||x||²_{G^-1} <= σ_x²/T_x: so T_x <= 4aσ_x²/Δ_x² (times log n), with x's own σ_x².
+
     Examples
     --------
     >>> import allocopt as ao
@@ -220,14 +225,17 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     >>> round(ao.solve(ao.programs.optimism(b, 1.0)).value, 6)
     20.0
     """
-    b = _check_bandit(bandit)
+    b = check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)
     in_range("width", np.array([a]), InvalidOption)
     in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
-    upper[suboptimal] = 4.0 * a * b.noise_variance / b.gaps[suboptimal] ** 2
-    return _arm_program(b.arms_in_memory, b.gaps, 0.5 / b.noise_variance, Origin("optimism", b, number=a), upper=upper)
+    upper[suboptimal] = 4.0 * a * b.variance_of_each[suboptimal] / b.gaps[suboptimal] ** 2
+    origin = Origin("optimism", b, number=a)
+    return _arm_program(
+        b.arms_in_memory, b.gaps, half_precision(b.noise_variance), origin, upper=upper, variances=b.variances
+    )
 
 
 def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
@@ -240,7 +248,7 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
     >>> round(ao.solve(ao.programs.remaining(b, [50, 1], 1000)).value, 6)
     2.0
     """
-    b = _check_bandit(bandit)
+    b = check_bandit(bandit)
     counts = vector("pulls", pulls, InvalidInstance, length=b.n_arms)
     if (counts < 0).any():
         i = int(np.flatnonzero(counts < 0)[0])
@@ -252,4 +260,11 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
-    return _arm_program(bandit.arms_in_memory, bandit.gaps, 0.5 / bandit.noise_variance, origin, lower=pulls / log_n)
+    return _arm_program(
+        bandit.arms_in_memory,
+        bandit.gaps,
+        half_precision(bandit.noise_variance),
+        origin,
+        lower=pulls / log_n,
+        variances=bandit.variances,
+    )

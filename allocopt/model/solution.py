@@ -145,8 +145,7 @@ class Solution:
     @property
     def labels(self) -> tuple[str, ...] | None:
         """The names of the arms, where the bandit has them."""
-        bandit = self.program.origin.bandit
-        return None if bandit is None else bandit.labels
+        return self.program.labels
 
     def verify(self, precision: int | None = None, *, exact: bool = False) -> Enclosure:
         """Prove an interval for the value, in exact rationals and ball arithmetic, from the numbers the user passed.

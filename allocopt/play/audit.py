@@ -190,10 +190,12 @@ def audit(
     if solved.status is Status.FAILED:
         raise InvalidOption(f"bandit: its optimal allocation could not be computed: {solved.stats.get('reason')}")
     log_n = np.log(times.astype(np.float64))
-    distances = np.stack([_squared_distances(bandit, row) for row in counts])
+    known = counts if bandit.variances is None else counts / bandit.variances
+    distances = np.stack([_squared_distances(bandit, row) for row in known])
     evidence = np.zeros_like(counts)
     s = bandit.suboptimal_arms
-    evidence[:, s] = 2.0 * bandit.noise_variance * log_n[:, None] * distances / bandit.gaps[s] ** 2
+    variance = bandit.noise_variance if bandit.variances is None else 1.0
+    evidence[:, s] = 2.0 * variance * log_n[:, None] * distances / bandit.gaps[s] ** 2
     exploration = _exploration(bandit, solved.allocation, counts, times)
     return Audit(bandit, solved, times, frozen(counts), runs, frozen(evidence), frozen(exploration), under, over)
 
@@ -249,7 +251,7 @@ def _same_bandit(solution: Any, bandit: LinearBandit) -> Solution:
     same = other is bandit or (
         np.array_equal(other.arms, bandit.arms)
         and np.array_equal(other.gaps, bandit.gaps)
-        and other.noise_variance == bandit.noise_variance
+        and np.array_equal(other.noise_variance, bandit.noise_variance)
     )
     if not same:
         raise InvalidOption("solution: expected one of the bandit that is audited, got one of another bandit")

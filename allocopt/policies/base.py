@@ -3,7 +3,7 @@ r"""The interface of all policies, and the loop over rounds that plays them.
 A policy is a frozen dataclass of validated parameters. What it learns while it plays is its *state*, so that one policy
 can be played many times at once. There are two ways to write one.
 
-**In plain Python** (about 20 lines, see docs/policies.md): any object with ::
+**In plain Python** (about 20 lines; docs/policies.md has one, and a compiled one in about 40): any object with ::
 
     start(arms, horizon, noise_variance, rng) -> player     # player.choose() -> arm, player.update(arm, reward)
 
@@ -57,8 +57,8 @@ import numpy as np
 from allocopt.actions.spanner import Spanner, barycentric_spanner
 from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, IntArray, positive_number, whole_number
-from allocopt.model.bandit import arm_matrix
+from allocopt.base.validation import Array, IntArray, whole_number
+from allocopt.model.bandit import arm_matrix, checked_noise
 from allocopt.policies.phase import Phase
 
 __all__ = [
@@ -95,21 +95,26 @@ class Setting:
     horizon : int
         n, the number of rounds, at least 3.
     noise_variance : float
-        σ² of the rewards.
+        σ² of the rewards; where every arm has its own, the largest, which is a bound for all of them.
+    variances : array, shape (k,), or None
+        σ² of every arm, where these differ; None where ``noise_variance`` is that of all. Linear policies weigh rewards by it.
     memo : dict
         For whatever a policy wants to keep between runs of the same setting (solved designs, an `Allocator`).
     """
 
     arms: Array
     horizon: int
-    noise_variance: float = 1.0
+    noise_variance: Any = 1.0
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    variances: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "arms", np.array(arm_matrix(self.arms), order="C"))  # writeable: numba tells the two apart
         put(self, "horizon", whole_number("horizon", self.horizon, InvalidOption, least=LEAST_HORIZON))
-        put(self, "noise_variance", positive_number("noise_variance", self.noise_variance, InvalidInstance))
+        noise = checked_noise(self.noise_variance, len(self.arms), InvalidInstance)
+        put(self, "noise_variance", noise if isinstance(noise, float) else float(noise.max()))
+        put(self, "variances", None if isinstance(noise, float) else noise)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the memo: what policies keep there need not be something that other processes can be sent."""
@@ -119,6 +124,17 @@ class Setting:
     def n_arms(self) -> int:
         """k, the number of arms."""
         return len(self.arms)
+
+    @property
+    def variance_of_each(self) -> Array:
+        """σ² of every arm, differ they or not."""
+        return np.full(self.n_arms, self.noise_variance) if self.variances is None else self.variances
+
+    @property
+    def weights(self) -> Array:
+        """σ²/σ_x², what a reward of each arm is worth beside one with the largest variance σ²; ones where all are alike."""
+        weights: Array = self.noise_variance / self.variance_of_each
+        return weights
 
     @cached_property
     def spanner(self) -> Spanner:
@@ -131,10 +147,11 @@ class Setting:
 
 
 class Ledger(NamedTuple):
-    """What the loop keeps of one run, whoever plays; rewards are ``means[arm]`` plus σ times a standard normal."""
+    """What the loop keeps of one run, whoever plays; rewards are ``means[arm]`` plus ``sigma[arm]`` times a standard normal."""
 
     means: Array
-    sigma: float
+    sigma: Array
+    """σ of every arm."""
     times: IntArray
     """Rounds after which the pulls are copied to ``pulls_at``; the last one is the horizon."""
     place: IntArray
@@ -143,12 +160,12 @@ class Ledger(NamedTuple):
     pulls_at: IntArray
 
     @classmethod
-    def blank(cls, means: Array, sigma: float, times: IntArray) -> Ledger:
+    def blank(cls, means: Array, sigma: float | Array, times: IntArray) -> Ledger:
         """A ledger before the first round."""
         k = len(means)
         return cls(
             np.array(means),
-            float(sigma),
+            np.array(np.broadcast_to(sigma, k), dtype=np.float64),
             np.array(times, dtype=np.int64),
             np.zeros(1, np.int64),
             np.zeros(k, np.int64),
@@ -178,7 +195,7 @@ def play(choose: Any, update: Any, state: Any, ledger: Any, first: Any, last: An
         arm = choose(state, t, rng)
         if not 0 <= arm < k:
             return t if arm == PAUSE else -t
-        reward = ledger.means[arm] + ledger.sigma * noise.standard_normal()
+        reward = ledger.means[arm] + ledger.sigma[arm] * noise.standard_normal()
         note_pull(ledger, t, arm)
         update(state, t, arm, reward)
     return last + 1
@@ -202,6 +219,8 @@ class Policy:
     choose: ClassVar[Callable[..., Any]]
     update: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
+    uses_variances: ClassVar[bool] = False
+    """Whether the policy uses the variance of each arm; the others take the largest for that of all."""
 
     def initial_state(self, setting: Setting) -> Any:
         """All that the policy knows before the first round."""
@@ -238,7 +257,7 @@ class Policy:
         return type(self).__name__ + (f":{listed}" if listed else "")
 
     def start(
-        self, arms: Any, horizon: int, noise_variance: float = 1.0, rng: np.random.Generator | int | None = None
+        self, arms: Any, horizon: int, noise_variance: Any = 1.0, rng: np.random.Generator | int | None = None
     ) -> Player:
         """Begin a game of your own: call ``choose()`` and ``update(arm, reward)`` in turn.
 

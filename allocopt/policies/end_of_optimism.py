@@ -1,4 +1,4 @@
-r"""EndOfOptimism: Algorithm 1 of the paper, asymptotically optimal on every instance with a unique best arm.
+r"""Algorithm 1 of the paper, `EndOfOptimism`: asymptotically optimal on every instance with a unique best arm.
 
 1. *Warm-up*: every arm of a barycentric spanner ⌈√log n⌉ times.
 2. *Success*: with Δ̂, μ̂ as they are then, T̂ = T_n(Δ̂) (Definition 9, `def:opt`) and ε_n = max_x ||x||_{G^-1} √(σ² g_n), play
@@ -38,7 +38,7 @@ class _State(NamedTuple):
     ls: LeastSquares
     warm_up: int
     """Rounds of the warm-up."""
-    scale: float
+    scale: Array
     """Of the recovery's UCB: 2σ²."""
     phase: IntArray
     """Length 1."""
@@ -146,9 +146,9 @@ class EndOfOptimism(Policy):
         """At the beginning of the warm-up."""
         k = setting.n_arms
         return _State(
-            ls=LeastSquares.on_spanner(setting),
+            ls=LeastSquares.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, np.ones(k)),
             warm_up=len(setting.spanner.indices) * _rounds_each(setting),
-            scale=_UCB_WIDTH * setting.noise_variance,
+            scale=_UCB_WIDTH * setting.variance_of_each,
             phase=np.zeros(1, np.int64),
             starts=np.zeros(2, np.int64),
             next_arm=np.zeros(1, np.int64),

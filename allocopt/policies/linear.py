@@ -43,6 +43,8 @@ class LeastSquares(NamedTuple):
     """Rounds since the last refresh."""
     log_volume: Array
     """log det G − log det of its beginning."""
+    weights: Array
+    """What a reward of each arm counts in G: σ²/σ_x² for the common σ² that widths are multiplied with; 1 where all are alike."""
     direction: Array
     """G^-1 x of the last arm, with G before its reward came (scratch after a refresh)."""
     along: Array
@@ -50,29 +52,39 @@ class LeastSquares(NamedTuple):
     @classmethod
     def on_spanner(cls, setting: Setting) -> LeastSquares:
         """No ridge: the estimate is the plain one of the paper once the spanner has been played."""
-        return cls.of(setting.spanner.coefficients, setting.spanner.indices, 0.0)
+        return cls.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, setting.weights)
 
     @classmethod
-    def of(cls, coordinates: Array, first: IntArray, ridge: float) -> LeastSquares:
-        """In these coordinates (one row per arm), beginning with G = I (spanner) or ridge·I."""
+    def of(cls, coordinates: Array, first: IntArray, ridge: float, weights: Array) -> LeastSquares:
+        """In these coordinates (one row per arm), beginning with G = Σ w x xᵀ of the spanner (I if all weigh 1) or ridge·I."""
         k, r = coordinates.shape
-        size = ridge if ridge > 0 else 1.0
+        size = np.full(r, ridge) if ridge > 0 else weights[first]
         features = np.array(coordinates.T, order="C")
         return cls(
             features,
             np.array(first, dtype=np.int64),
             float(ridge),
             np.eye(r) / size,
-            np.eye(r) * math.sqrt(size),
+            np.eye(r) * np.sqrt(size),
             np.zeros(k),
-            (features**2).sum(axis=0) / size,
+            _widths(features, size),
             np.zeros(k, np.int64),
             np.zeros(k),
             np.zeros(1, np.int64),
             np.zeros(1),
+            np.array(weights, dtype=np.float64),
             np.zeros(r),
             np.zeros(k),
         )
+
+
+def _widths(features: Array, size: Array) -> Array:
+    """||x||²_{G^-1} of every arm for G = diag(size)."""
+    if (size == size[:1]).all():
+        uniform: Array = (features**2).sum(axis=0) / float(size[0])
+        return uniform
+    weighted: Array = (features**2 / size[:, None]).sum(axis=0)
+    return weighted
 
 
 @compiled
@@ -102,8 +114,8 @@ def absorb(ls: Any, arm: Any, reward: Any) -> None:
         u = direction[a]
         for i in range(k):
             along[i] += ls.features[a, i] * u
-    growth = 1.0 + along[arm]
-    share = 1.0 / growth
+    growth = 1.0 + ls.weights[arm] * along[arm]
+    share = ls.weights[arm] / growth
     for a in range(r):
         u = direction[a] * share
         for b in range(r):
@@ -130,7 +142,7 @@ def refresh(ls: Any) -> None:
     for i in range(k):
         if ls.pulls[i] > 0:
             for a in range(r):
-                x = ls.features[a, i]
+                x = ls.weights[i] * ls.features[a, i]
                 direction[a] += ls.sums[i] * x
                 for b in range(a + 1):
                     factor[a, b] += ls.pulls[i] * x * ls.features[b, i]

@@ -77,16 +77,17 @@ def _fresh_root(factor: Any, root: Any) -> None:
 
 @compiled
 def _shrink_root(ls: Any, arm: Any, root: Any, image: Any) -> None:
-    """Potter's update: S(I − γ v vᵀ) with v = Sᵀx and γ = 1/(s + √s), s = 1 + |v|², is a root of (G + x xᵀ)^-1."""
+    """Potter's update: S(I − γ v vᵀ) with v = Sᵀx and γ = w/(s + √s), s = 1 + w|v|², is a root of (G + w x xᵀ)^-1."""
     r = len(root)
+    weight = ls.weights[arm]
     growth = 1.0
     for b in range(r):
         total = 0.0
         for a in range(r):
             total += root[a, b] * ls.features[a, arm]
         image[b] = total
-        growth += total * total
-    share = 1.0 / (growth + math.sqrt(growth))
+        growth += weight * total * total
+    share = weight / (growth + math.sqrt(growth))
     for a in range(r):
         u = share * ls.direction[a]  # S v = G^-1 x
         for b in range(r):
@@ -119,6 +120,7 @@ class LinTS(Policy):
 
     a: float = 1.0
 
+    uses_variances = True
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
@@ -130,7 +132,8 @@ class LinTS(Policy):
         """A flat prior, as of the end of the first rounds."""
         ls = LeastSquares.on_spanner(setting)
         r, k = ls.features.shape
-        return _State(ls, math.sqrt(self.a * setting.noise_variance), np.eye(r), np.zeros(r), np.zeros(k))
+        root = np.eye(r) / np.sqrt(ls.weights[ls.first])
+        return _State(ls, math.sqrt(self.a * setting.noise_variance), root, np.zeros(r), np.zeros(k))
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""

@@ -67,7 +67,7 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
         absorb_first(ls, t - 1, reward)
         return
     if state.constant == 0.0:
-        ls.log_volume[0] += math.log1p(max(ls.widths[arm], 0.0))
+        ls.log_volume[0] += math.log1p(ls.weights[arm] * max(ls.widths[arm], 0.0))
     absorb(ls, arm, reward)
 
 
@@ -104,6 +104,7 @@ class LinUCB(Policy):
     norm_bound: float | None = None
     delta: float | None = None
 
+    uses_variances = True
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
@@ -133,14 +134,14 @@ class LinUCB(Policy):
         delta = 1.0 / setting.horizon if self.delta is None else self.delta
         basis = np.linalg.qr(setting.arms[setting.spanner.indices].T)[0]  # orthonormal: lengths, and so λ and S, stay
         coordinates = setting.arms @ basis
-        condition = 1.0 + setting.horizon * float((coordinates**2).sum(axis=1).max()) / ridge
+        condition = 1.0 + setting.horizon * float((setting.weights * (coordinates**2).sum(axis=1)).max()) / ridge
         if condition > _WORST_CONDITION:
             raise InvalidOption(
                 f"ridge: {ridge:g} is too small for arms of length {math.sqrt((condition - 1) * ridge / setting.horizon):.3g} "
                 f"and {setting.horizon} rounds (G would have condition {condition:.1g}); expected at least "
                 f"{ridge * condition / _WORST_CONDITION:.2g}"
             )
-        ls = LeastSquares.of(coordinates, np.zeros(0, np.int64), ridge)
+        ls = LeastSquares.of(coordinates, np.zeros(0, np.int64), ridge, setting.weights)
         return _State(ls, 0.0, math.sqrt(ridge) * norm, noise, 2.0 * math.log(1.0 / delta))
 
     def notes(self, setting: Setting) -> tuple[str, ...]:

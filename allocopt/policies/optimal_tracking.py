@@ -134,7 +134,7 @@ def _compute_savings(state: Any) -> None:
             for i in range(k):
                 savings[i] += x * ls.features[a, i] * ls.features[b, i]
     for i in range(k):
-        savings[i] /= 1.0 + max(ls.widths[i], 0.0)
+        savings[i] = ls.weights[i] * savings[i] / (1.0 + ls.weights[i] * max(ls.widths[i], 0.0))
 
 
 @compiled
@@ -246,6 +246,7 @@ class OptimalTracking(Policy):
     outlook: str = "anytime"
     prudence: float = 1.0
 
+    uses_variances = True
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)

@@ -18,7 +18,7 @@ __all__ = ["UCB", "optimistic_arm"]
 
 
 class _State(NamedTuple):
-    scale: float
+    scale: Array
     """a σ²."""
     pulls: IntArray
     means: Array
@@ -26,15 +26,15 @@ class _State(NamedTuple):
 
 @compiled
 def optimistic_arm(pulls: Any, means: Any, t: Any, scale: Any) -> Any:
-    """Arms not yet played first; then the largest μ̂_x + √(scale · log(1 + t log² t)/T_x)."""
+    """Arms not yet played first; then the largest μ̂_x + √(scale_x · log(1 + t log² t)/T_x)."""
     k = len(pulls)
     if t <= k:
         return t - 1
     log_t = math.log(t)
-    bonus = scale * math.log(1.0 + t * log_t * log_t)
+    level = math.log(1.0 + t * log_t * log_t)
     best, top = 0, -np.inf
     for i in range(k):
-        index = means[i] + math.sqrt(bonus / pulls[i])
+        index = means[i] + math.sqrt(scale[i] * level / pulls[i])
         if index > top:
             best, top = i, index
     return best
@@ -76,6 +76,7 @@ class UCB(Policy):
 
     a: float = 2.0
 
+    uses_variances = True
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
@@ -86,7 +87,7 @@ class UCB(Policy):
     def initial_state(self, setting: Setting) -> _State:
         """Nothing pulled."""
         k = setting.n_arms
-        return _State(self.a * setting.noise_variance, np.zeros(k, np.int64), np.zeros(k))
+        return _State(self.a * setting.variance_of_each, np.zeros(k, np.int64), np.zeros(k))
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether there are more arms than rounds."""

@@ -1,4 +1,4 @@
-"""Allocator: the same arms again and again with other gaps, in microseconds, every answer certified as ever."""
+"""Allocator: solves the regret program of fixed arms for one vector of gaps after another, in microseconds, each certified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level, horizon_at_level
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.solving.quotients import in_units, quotient_rows
+from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.solve import solve
 
 __all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
@@ -40,12 +40,12 @@ def compiled_kernel() -> ModuleType | None:
         from allocopt.solving import kernel
     except ImportError:
         return None
-    kernel.ready()
+    kernel.load_or_compile()
     return kernel
 
 
 class _Details:
-    """What a compiled solve does not need and somebody may ask its solution for: program, binding constraints, coordinates."""
+    """Parts of a compiled solve's Solution that are computed when they are first asked for: program, binding, coordinates."""
 
     def __init__(
         self, arms: Array, gaps: Array, level: float, tol: float, allocation: Array, multipliers: Array
@@ -81,7 +81,7 @@ def _compiled_solution(
 
 
 def why_not_compiled(n_arms: int, listed: bool) -> str:
-    """The reason where `compiled_kernel` is not even asked, or not there; ``listed``: whether the arms are an array."""
+    """Why compiled code is not used: too many arms, no numba, or (not ``listed``) arms that are no array in memory."""
     if n_arms > MOST_ARMS:
         return f"more than {MOST_ARMS} arms"
     return "numba is not installed" if listed else "arms that are not in memory"
@@ -144,7 +144,8 @@ class Allocator:
         self._listed: Array | None = None
         if store is None:
             listed = arm_matrix(arms)
-            horizon_at_level(listed, np.ones(len(listed)), self.level, None)  # refuses what no gaps could mend
+            # refuses arms that are invalid whatever the gaps
+            horizon_at_level(listed, np.ones(len(listed)), self.level, None)
             store = ListedArms(listed) if len(listed) >= _MANY_ARMS else None
             self._listed = listed
         self._source: Any = listed if store is None else store
@@ -169,7 +170,7 @@ class Allocator:
         gaps : array_like, shape (k,)
             Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
         callback : callable, optional
-            As in `allocopt.solve`: told of certified bounds on the way. Compiled solves are over before there is any news.
+            As in `allocopt.solve`: told of certified bounds on the way. Compiled solves do not call it.
 
         Returns
         -------
@@ -206,7 +207,7 @@ class Allocator:
         else:
             alpha, multipliers = np.zeros(k), np.zeros(k)
         code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, warm, alpha, multipliers, info)
-        if code != kernel.CERTIFIED and warm:  # the last solution may have led astray
+        if code != kernel.CERTIFIED and warm:  # the last solution may have been a bad starting point
             code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, False, alpha, multipliers, info)
         if code != kernel.CERTIFIED:
             return self._ordinary(delta, kernel.REASONS[code], callback)
@@ -225,8 +226,9 @@ class Allocator:
         return found
 
     def _ordinary(self, gaps: Array, reason: str, callback: Callback | None) -> Solution:
+        """`ordinary_solution` in up to three ways, until one is certified; else the one of the smallest gap."""
         gaps.flags.writeable = False  # it is a copy already
-        # the last solution may lead astray, and arrays are a little more accurate than blocks
+        # without the last solution where it was a bad starting point; from an array, which is a little more accurate than blocks
         ways: list[tuple[Any, SurveyReport | None, Solution | None]] = [
             (self._source, self._survey, self._last_ordinary)
         ]

@@ -26,8 +26,8 @@ from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
-from allocopt.solving.quotients import in_units, quotient_rows
 
 __all__ = ["BatchSolution", "solve_many"]
 
@@ -170,9 +170,9 @@ def solve_many(
     else:
         info = np.full((n, kernel.INFO), np.nan)
         codes = np.zeros(n, dtype=np.int64)
-        doubt = GAP_ERROR if bandits else 0.0
+        gap_error = GAP_ERROR if bandits else 0.0
         sets = in_units(own[None] if shared else own)
-        work = _Work(kernel, sets, delta, doubt, levels, tol, allocation, multipliers, info, codes)
+        work = _Work(kernel, sets, delta, gap_error, levels, tol, allocation, multipliers, info, codes)
         _run(work, n, threads, callback)
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
@@ -230,7 +230,8 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
                     f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
                 )
         sets = frozen(np.array([b.arms_in_memory for b in arms]))
-        return sets, False, np.array([b.gaps for b in arms]), np.array([2.0 * b.noise_variance for b in arms])
+        levels = [2.0 * b.one_variance("solve_many, whose compiled rows know no other; use solve") for b in arms]
+        return sets, False, np.array([b.gaps for b in arms]), np.array(levels)
     if gaps is None:
         raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
     delta = _numbers("gaps", gaps, (2,))
@@ -261,7 +262,7 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
 
 
 def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
-    """A fresh float64 array; its entries may be anything, since a bad row is that row's own affair."""
+    """A fresh float64 array; its entries may be anything, since a bad row fails alone."""
     try:
         raw = as_array(value)
     except NotAnArray as problem:
@@ -282,7 +283,7 @@ class _Work:
     kernel: ModuleType
     sets: Array
     gaps: Array
-    doubt: float
+    gap_error: float
     levels: Array
     tol: float
     allocation: Array
@@ -291,7 +292,7 @@ class _Work:
     codes: NDArray[np.int64]
 
     def __call__(self, rows: range) -> int:
-        """Solve some rows, each from a cold start so that nothing depends on its neighbours; how many are done with."""
+        """Solve some rows, each from a cold start so that nothing depends on its neighbours; the number that is certified."""
         kernel, tol = self.kernel, self.tol
         levels = self.levels.tolist()
         shared = len(self.sets) == 1
@@ -314,7 +315,7 @@ class _Work:
                 work,
                 rank,
                 gaps,
-                self.doubt,
+                self.gap_error,
                 levels[i],
                 tol,
                 False,
@@ -326,7 +327,7 @@ class _Work:
 
 
 def _run(work: _Work, n: int, threads: int, callback: BatchCallback | None) -> None:
-    """All rows, in chunks; the callback hears of each chunk."""
+    """Solve all rows, in chunks; the callback is called after each chunk."""
     chunks = [range(i, min(i + _CHUNK, n)) for i in range(0, n, _CHUNK)]
     if threads == 1 or len(chunks) <= 1:
         _report(map(work, chunks), n, callback)

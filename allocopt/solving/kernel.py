@@ -1,11 +1,11 @@
 r"""Small regret and horizon programs, compiled: quotient, Newton's method and certificate.
 
-The program is the one of `program.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
+The program is the one of `programs.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
 times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the certificate `compiled_certificate`: both the very same code
-that Python runs, in the words of `linear.loops`.
+that Python runs, compiled with the functions of `linear.loops` in place of those of `linear.dense`.
 
-Whatever this cannot take (rank-deficient arms, an information matrix that Cholesky's
-factorisation does not survive, a gap that does not close) ends with a code, and the caller takes the ordinary path.
+What this cannot solve (rank-deficient arms, an information matrix whose Cholesky factorisation fails, a gap that stays above the
+tolerance) ends with a code of `linear.kernel_codes`, and the caller takes the ordinary path: `allocopt.solve`.
 
 This module needs numba and is loaded when first used, through `allocator.compiled_kernel`. Machine code is kept on disk, in
 the folders __pycache__ where these are writable.
@@ -25,47 +25,44 @@ from typing import Any
 import numpy as np
 from numba import config, types
 
-from allocopt.base.compiling import kept_on_disk, on_disk, uncollected
+from allocopt.base.compiling import garbage_collection_off, kept_on_disk, on_disk
 from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST
 from allocopt.certify import compiled_certificate
-from allocopt.linear.compiled_quotient import NOTHING, SEVERAL, UNUSUAL, quotient
 from allocopt.linear.loops import (
     ENTRY,
     compiled_steps,
     in_loops,
 )
 from allocopt.solvers import newton, newton_start
-from allocopt.solvers.newton_problem import DEFAULT
+from allocopt.solving.compiled_quotient import quotient
+from allocopt.solving.kernel_codes import (
+    CERTIFIED,
+    INVALID,
+    NEEDS_ORDINARY_PATH,
+    NOT_CONVERGED,
+    NOTHING_TO_EXPLORE,
+    REASONS,
+    SEVERAL_FREE_ARMS,
+    SINGULAR,
+)
 
 __all__ = [
     "CERTIFIED",
     "INFO",
     "INVALID",
-    "NOTHING",
+    "NEEDS_ORDINARY_PATH",
+    "NOTHING_TO_EXPLORE",
     "NOT_CONVERGED",
     "REASONS",
-    "SEVERAL",
+    "SEVERAL_FREE_ARMS",
     "SINGULAR",
-    "UNUSUAL",
-    "compile_beside",
+    "compile_in_helper",
+    "load_or_compile",
     "quotient",
-    "ready",
     "solve_quotient",
 ]
 
-CERTIFIED = 0
-INVALID = 1
-SINGULAR = 4
-NOT_CONVERGED = 5
-REASONS = {
-    INVALID: "gaps that are not finite, negative, all zero or out of range",
-    NOTHING: "nothing to explore: the free arms span everything",
-    UNUSUAL: "arms that are rank-deficient, or nearly so, or out of range",
-    SEVERAL: "several arms of gap 0",
-    SINGULAR: "a numerically singular information or Newton matrix",
-    NOT_CONVERGED: "the compiled method did not reach the tolerance",
-}
 INFO = 5  # what a solve reports beside its code: lower, upper, rounding, steps, 1 if it was warm-started
 
 _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic too
@@ -111,15 +108,13 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
 
 _STEPS = compiled_steps(newton.STEPS)
 prepare = kept_on_disk(_prepare, **ENTRY)
-cold_allocation = kept_on_disk(in_loops(newton_start.cold_allocation, _STEPS), **ENTRY)
-warm_allocation = kept_on_disk(in_loops(newton_start.warm_allocation, _STEPS), **ENTRY)
-near_central_path = kept_on_disk(in_loops(newton_start.near_central_path, _STEPS), **ENTRY)
+begin = kept_on_disk(in_loops(newton_start.begin, {**_STEPS, **compiled_steps(newton_start.STEPS, _STEPS)}), **ENTRY)
 minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
 certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS)), **ENTRY)
 
 
 def solve_quotient(*arguments: Any) -> int:
-    """Solve and certify, given what `_solve_quotient` takes; Ctrl-C is a KeyboardInterrupt, which numba makes something else of."""
+    """`_solve_quotient`, with Ctrl-C as a KeyboardInterrupt: numba turns it into a SystemError."""
     try:
         return _solve_quotient(*arguments)
     except SystemError as error:
@@ -143,7 +138,9 @@ def _solve_quotient(
     multipliers: Any,
     info: Any,
 ) -> int:
-    """Solve and certify, given the quotient, into the last three; with ``warm``, they hold the pair to start from. The code.
+    """Solve and certify, given the quotient; returns a code, and the results in ``alpha``, ``multipliers`` and ``info``.
+
+    With ``warm``, ``alpha`` and ``multipliers`` hold the pair to start from.
 
     ``gap_error`` is the relative error of the gaps: 0 where they are the user's own numbers.
     """
@@ -151,23 +148,19 @@ def _solve_quotient(
     if not 0.0 < unit < np.inf:
         return INVALID
     if len(which) < r:
-        return UNUSUAL
+        return NEEDS_ORDINARY_PATH
     arms = which, unit, columns, ratios
     code, spent = SINGULAR, 0
-    # most often the arms that were in use are the ones that are; the certificate, which looks at all of them, says whether
+    # try the arms that the known pair uses first: most often they suffice, which the certificate, over all arms, decides
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
-        problem = some, None, ratios[:n], None, None, 0.0  # `newton.Problem`
-        if warm:
-            distance, first = warm_allocation(*problem, start[:n], lam[:n], None)
-        else:
-            distance, first = DEFAULT.cold_distance, cold_allocation(*problem[:5], None, None)
-        x, y = near_central_path(*problem[:5], first, lam[:n], warm, distance, None)
+        problem = some, None, ratios[:n], None, None, 0.0  # `newton_problem.Problem`
+        x, y = begin(problem, start[:n], lam[:n], warm)
         steps, own_gap, found = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
         if not own_gap < np.inf:
             continue
-        for tidied in (True, False):  # the second only where the certificate suffers from the first
+        for tidied in (True, False):  # untidied only where tidying made the certificate worse
             certify(arms, found, tidied, gaps, gap_error, alpha, multipliers, info)
             if info[1] - info[0] <= tol * _STRICTLY * info[0]:
                 info[3], info[4] = spent, warm
@@ -185,42 +178,43 @@ _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int6
 _PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
 _tuple_of: Any = types.Tuple
 _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
-_HERE: dict[str, tuple[Any, ...]] = {
+_THIS_PROCESS: dict[str, tuple[Any, ...]] = {
     "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
 }
-_BESIDE: dict[str, tuple[Any, ...]] = {
-    "cold_allocation": (*_PROBLEM[:5], _NONE, _NONE),
-    "warm_allocation": (*_PROBLEM, _VECTOR, _VECTOR, _NONE),
-    "near_central_path": (*_PROBLEM[:5], _VECTOR, _VECTOR, _B, _F, _NONE),
+_HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
+    "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
     "prepare": (_MATRIX, _I, _VECTOR, _F, _B, _VECTOR, _VECTOR),
 }
 
 
+_IN_HELPER = "from allocopt.solving import kernel; kernel.compile_in_helper()"
+
+
 def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
-    with uncollected():
+    with garbage_collection_off():
         for name, signature in entries.items():
             globals()[name].compile(signature)
 
 
-def compile_beside() -> None:
-    """Compile one half, for `ready` in another process."""
-    _compile(_BESIDE)
+def compile_in_helper() -> None:
+    """Compile the functions of `_HELPER_PROCESS`; the process that runs `load_or_compile` then finds them on disk."""
+    _compile(_HELPER_PROCESS)
 
 
-def ready() -> None:
-    """Load the machine code, after making what is not on disk yet."""
+def load_or_compile() -> None:
+    """Load the machine code from disk, and compile what is not there yet."""
     if getattr(config, "DISABLE_JIT", 0):  # numba was asked to leave functions as they are
         return
     helper = None
     started = time.perf_counter()
-    if not all(on_disk(globals()[name]) for name in (*_HERE, *_BESIDE)):
+    if not all(on_disk(globals()[name]) for name in (*_THIS_PROCESS, *_HELPER_PROCESS)):
         if sys.stderr is not None and sys.stderr.isatty():
             print("allocopt: compiling, this once; it takes some seconds", file=sys.stderr)
         helper = _helper()
     try:
-        _compile(_HERE)
+        _compile(_THIS_PROCESS)
         if helper is not None:  # it has the smaller half; if it takes much longer something is wrong with it
             with suppress(subprocess.TimeoutExpired):
                 helper.wait(timeout=5.0 + time.perf_counter() - started)
@@ -228,18 +222,18 @@ def ready() -> None:
         if helper is not None:
             helper.kill()
             helper.wait()
-    _compile(_BESIDE)
+    _compile(_HELPER_PROCESS)
 
 
 def _helper() -> subprocess.Popen[bytes] | None:
-    """A process that runs `compile_beside`; None where one would not help. If it fails this process does its work."""
+    """A process that runs `compile_in_helper`; None where one would not help. If it fails this process does its work."""
     if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
         return None
-    package = str(Path(__file__).resolve().parents[1])
+    package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", "from allocopt.solving import kernel; kernel.compile_beside()"],
+            [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", _IN_HELPER],
             env={**os.environ, "PYTHONPATH": path},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

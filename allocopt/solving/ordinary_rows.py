@@ -24,7 +24,7 @@ from allocopt.solving.solve import solve
 
 __all__ = ["Row", "Rows"]
 
-_ALONE = 2.0  # seconds of work in this process before others are asked for help: starting them takes about as long
+_ALONE = 2.0  # seconds of work in this process before worker processes are started, which takes about as long
 _CHUNK = 8  # rows handed to a process at a time
 
 
@@ -59,7 +59,7 @@ class Rows:
     def solve(self, reasons: Mapping[int, str], workers: int) -> Generator[Row, None, None]:
         """Some of the rows, as they are finished; ``reasons`` says for each why it is not compiled.
 
-        A row does not depend on where it is solved. Arms in a store are priced by all cores anyhow.
+        A row does not depend on where it is solved. Arms in a store stay in this process: pricing them uses all cores already.
         """
         left = dict(reasons)
         start = time.perf_counter()
@@ -82,7 +82,7 @@ class Rows:
                 for row in rows:
                     del left[row.index]
                     yield row
-        except WorkerDied:  # killed, or out of memory: what it had is done here
+        except WorkerDied:  # killed, or out of memory: the remaining rows are solved in this process
             for i, why in left.items():
                 yield self._row(i, why)
         finally:

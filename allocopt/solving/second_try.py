@@ -1,4 +1,4 @@
-"""Small programs that the first method did not solve to the tolerance: sharper, and with the bounds that matter only.
+"""A second try for small programs that missed the tolerance: with a smaller one, and with only the upper bounds that matter.
 
 Where numbers differ by many orders of magnitude a method may stop because of rounding that the certificate, in balls, does not
 have; and upper bounds that no optimal allocation reaches can be so large that they hide everything else.
@@ -24,8 +24,8 @@ from allocopt.solvers.monitor import Monitor, OutOfTime
 
 __all__ = ["second_try"]
 
-_SHARPER = 0.01  # times the tolerance is what the second try aims at
-_MOST_ROUNDS = 8  # of adding upper bounds that are exceeded
+_SHARPER = 0.01  # the second try aims at this part of the tolerance
+_MOST_ROUNDS = 8  # each adds the upper bounds that the last answer exceeds
 _EXCEEDED = 1e-9  # relatively, beyond which an upper bound counts as exceeded
 
 
@@ -51,6 +51,7 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
 
 
 def _candidates(problem: Canonical, monitor: Monitor) -> Iterator[tuple[Array, Array]]:
+    """Pairs (α, λ): of the same problem, then of the problem with more and more of its upper bounds."""
     sharper = _solved(problem, monitor)
     if sharper is not None:
         yield sharper
@@ -70,6 +71,7 @@ def _candidates(problem: Canonical, monitor: Monitor) -> Iterator[tuple[Array, A
 
 
 def _solved(problem: Canonical, monitor: Monitor) -> tuple[Array, Array] | None:
+    """(α, λ) by the interior point; None where it fails."""
     try:
         with single_threaded():
             result = interior_point.minimise(problem, _SHARPER * monitor.tol, monitor.tick)

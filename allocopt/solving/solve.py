@@ -32,6 +32,7 @@ from allocopt.model.solution import Solution, Status
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
+from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -95,6 +96,15 @@ def solve(
     asked, settings = _named(method, settings, options)
     if start is not None:
         _check_start(start, program, asked)
+    if program.origin.answers:
+        how: dict[str, Any] = {
+            "method": method,
+            "tol": tol,
+            "max_seconds": max_seconds,
+            "callback": callback,
+            "settings": settings,
+        }
+        return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
         return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks)
@@ -108,14 +118,14 @@ def solve(
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
     stats: dict[str, Any] = {}
-    how: dict[str, Any] = {} if settings is None else {"settings": settings}
+    given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
         with single_threaded() if problem.features.size <= _SMALL else nullcontext():
             if start is not None and chosen.starts:
-                how["start"] = _proven(reduction, start)
-                stats["warm"] = how["start"] is not None
-            stats.update(backend(chosen)(problem, monitor, **how))
+                given["start"] = _proven(reduction, start)
+                stats["warm"] = given["start"] is not None
+            stats.update(backend(chosen)(problem, monitor, **given))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
                 bounds = tidy(problem, settle(problem, bounds), tol)
@@ -247,7 +257,7 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: float = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 

@@ -172,3 +172,52 @@ def test_small_rows_of_a_low_rank_product_do_not_add_to_its_rank(arms, rank, mor
     s = ao.regret_constant(rows, rng.normal(size=rank + more))
     assert s.status is ao.Status.CONDITIONAL
     assert len(s.coordinates) == rank - 1
+
+
+def test_the_sign_of_a_zero_changes_no_bit():
+    """Householder's reflections take a sign from it."""
+    rng = np.random.default_rng(0)
+    arms = np.round(rng.normal(size=(10, 3)), 1)
+    arms[:3, 0] = 0.0
+    signed = np.where(arms == 0.0, -0.0, arms)
+    costs, radii, lower = rng.uniform(0.1, 2, 10), rng.uniform(0.5, 2, 10), rng.uniform(0, 1, 10)
+    one, other = (ao.solve(ao.AllocationProgram(x, costs, x, radii, lower, np.full(10, 20.0))) for x in (arms, signed))
+    assert (one.lower, one.upper) == (other.lower, other.upper)
+    assert np.array_equal(one.allocation, other.allocation)
+
+
+def test_prices_that_are_wide_balls_ask_for_more_bits():
+    """Scales 1e25 apart: with 128 bits a price was a wide ball, and the lower bound no more than the cost of the lower bounds."""
+    scale = np.array([196798.18058774612, 0.013891387656689819, 14828.823184561192, 0.24907271132782188, 2.4999315255198133e-07,
+                      12947472.846420022, 0.023365845312444507])  # fmt: skip
+    signs = np.array([[-2, 1, -1, 2, 0], [-1, 1, 2, 2, -1], [1, -2, -1, -2, 2], [-1, 1, -2, 2, 1], [2, -2, -1, -1, 0],
+                      [0, 2, 2, -2, 0], [-2, 1, -2, 2, 0]]) / 2.0  # fmt: skip
+    arms = scale[:, None] * signs
+    asked = [0, 1, 2, 4, 5, 6]
+    rest = (
+        [1.6569229645441728e-07, 21341.796179117835, 10779838.469475145, 0.06389517315515351, 1.1444417367373307e-07,
+         7.556670495210642, 31.156918893273918],
+        [48038469791.65116, 0.0008618608660181672, 1719645116.512949, 7.047233375119176e-13, 580145505360116.0,
+         0.0009623179584782582],
+        [0.0, 505.0724327909868, 0.0, 4.8323406797548254e-05, 132738.23291748116, 0.0, 0.0],
+        [np.inf, np.inf, 3.761607855674674e-07, np.inf, 3.03520370613475e18, 3.5237706975298447e-09, 24804.499446424037],
+    )  # fmt: skip
+    for order in ([0, 1, 2, 3, 4], [2, 1, 3, 0, 4]):
+        x = arms[:, order]
+        s = ao.solve(ao.AllocationProgram(x, rest[0], x[asked], rest[1], rest[2], rest[3]))
+        assert s.status is ao.Status.CERTIFIED
+        holds(s)
+
+
+def test_scales_beyond_doubles_are_no_candidates():
+    arms = [
+        [-1.0, 1.0, 2.0, -1.0, -1.0],
+        [2.0, 1.0, -2.0, 2.0, 1.0],
+        [2.0, 1.0, 2.0, 1.0, 2.0],
+        [-2.0, 2.0, 1.0, -1.0, -1.0],
+    ]
+    radii = [9.411079895967912e16, 67517.22183665597, 4.632173312136781e17, 0.002774101791239363]
+    upper = [527799808970.2633, np.inf, 1.5244003468728817e-18, np.inf]
+    s = ao.solve(ao.AllocationProgram(arms, np.ones(4), arms, radii, None, upper))
+    assert s.status in (ao.Status.FAILED, ao.Status.INACCURATE, ao.Status.CERTIFIED)
+    assert judge(proof_document(s)).problems == []

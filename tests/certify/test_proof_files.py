@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from proofs import PROGRAMS as MORE
 from typer.testing import CliRunner
 
 import allocopt as ao
@@ -32,6 +33,8 @@ PROGRAMS = {
         BANDIT.arms, [0, 1, 0.5, 1, 1, 1, 0, 2], BANDIT.arms[:3], [0.1, 0.2, 0.3], upper=[math.inf] * 6 + [0.5, 3]
     ),
 }
+
+PROGRAMS |= {name: made for name, made in MORE.items() if name not in PROGRAMS}
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,34 @@ TAMPERED = [
     ("optimism", ("program", "width"), 1e-3),
     ("remaining", ("program", "pulls", 1), 1000.0),
     ("remaining", ("program", "log_n"), 1.0),
+    ("variances", ("program", "noise_variance", 3), 0.1),
+    ("variances", ("program", "noise_variance"), [1.0] * 7),
+    ("variances", ("program", "noise_variance", 2), 0.0),
+    ("contextual", ("program", "contexts"), [4, 4]),
+    ("contextual", ("program", "contexts"), [3, 4]),
+    ("contextual", ("program", "contexts"), [3, 5.0]),
+    ("contextual", ("program", "contexts"), [8]),
+    ("contextual", ("program", "contexts"), ...),
+    ("contextual", ("program", "weights"), ...),
+    ("best_arm within epsilon", ("program", "epsilon"), 0.1),
+    ("best_arm within epsilon", ("program", "epsilon"), 2.0),
+    ("best_arm within epsilon", ("program", "epsilon"), ...),
+    ("best_arm within epsilon", ("program", "answer"), 3),
+    ("best_arm within epsilon", ("program", "answer"), ...),
+    ("best_arm", ("program", "answer"), 1),
+    ("best_arm", ("program", "epsilon"), 1.0),
+    ("top_m", ("program", "m"), 2),
+    ("top_m", ("program", "m"), 0),
+    ("top_m", ("program", "m"), 8),
+    ("top_m", ("program", "m"), ...),
+    ("top_m", ("program", "theta", 1), 3.0),
+    ("threshold", ("program", "tau"), 0.3),
+    ("threshold", ("program", "tau"), ...),
+    ("transductive", ("program", "items", 1), [0.0, 0.0, 0.0]),
+    ("transductive", ("program", "items"), ...),
+    ("transductive", ("program", "arms", 0, 0), 0.4),
+    ("duelling", ("program", "arms", 1, 1), 0.4),
+    ("duelling", ("program", "noise_variance"), [0.3, 1.0, 1.0, 1.0, 1.0]),
     ("general", ("program", "radii", 0), 0.05),
     ("general", ("program", "radii", 0), 1e9),
     ("general", ("program", "upper", 0), 0.1),
@@ -231,7 +259,10 @@ def test_a_truncated_proof_is_refused_wherever_it_was_cut(solutions, tmp_path):
             ao.load_solution(tmp_path / "p.json")
 
 
-TAMPERABLE = ("regret", "horizon", "best_arm", "g_optimal", "optimism", "remaining", "general", "exact")
+TAMPERABLE = (
+    "regret", "horizon", "best_arm", "g_optimal", "optimism", "remaining", "general", "exact", "variances", "contextual",
+    "best_arm within epsilon", "top_m", "threshold", "transductive", "duelling",
+)  # fmt: skip
 JUNK = st.sampled_from([0.0, -0.0, -1.0, math.nan, math.inf, -math.inf, "inf", "x", None, [], True, 10**400])
 ORDINARY = st.one_of(st.floats(-3, 3), st.floats(1e-6, 1e6), st.integers(-3, 20), JUNK)
 NO_SHRINKING = [

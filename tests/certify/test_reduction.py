@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exactly import U, rational, solved, transposed
+from exactly import U, rational, solved
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, SolverFailed
@@ -45,19 +45,23 @@ def programs():
         if turn == 4:  # two optimal arms
             arms[1], theta = arms[0], np.eye(d)[0]
             arms[0, 0] = arms[1, 0] = 9.0
-        bandit = ao.LinearBandit(arms, theta, noise_variance=0.7)
+        each = rng.integers(1, 10, size=k) / 7.0
+        for noise in (0.7, each):
+            bandit = ao.LinearBandit(arms, theta, noise_variance=noise)
+            yield ao.programs.regret(bandit)
+            yield ao.programs.optimism(bandit, 500.0)
+            yield ao.programs.remaining(bandit, rng.integers(1, 50, size=k).astype(float), 1000)
+            if len(bandit.optimal_arms) == 1:
+                yield ao.programs.best_arm(bandit)
         gaps = bandit.gaps * 1.0
-        yield ao.programs.regret(bandit)
         yield ao.programs.horizon(arms, gaps, 1000)
-        yield ao.programs.optimism(bandit, 500.0)
-        yield ao.programs.remaining(bandit, rng.integers(1, 50, size=k).astype(float), 1000)
         yield ao.programs.g_optimal(arms)
-        if len(bandit.optimal_arms) == 1:
-            yield ao.programs.best_arm(bandit)
         upper = np.full(k, 2000.0 / 3.0)
         upper[-1] = np.inf
         lower = rng.integers(0, 2, size=k) / 3.0
-        yield ao.AllocationProgram(arms, rng.integers(0, 3, size=k), arms[:3] / 3.0, [1.0, 0.1, 3.0], lower, upper)
+        for noise in (None, each):
+            costs = rng.integers(0, 3, size=k)
+            yield ao.AllocationProgram(arms, costs, arms[:3] / 3.0, [1.0, 0.1, 3.0], lower, upper, noise_variance=noise)
 
 
 def fraction(x):
@@ -65,7 +69,7 @@ def fraction(x):
 
 
 def by_hand(program, quotient):
-    """Features, costs, bounds, targets and radii in rationals, from what the user passed: written out once more."""
+    """Features, costs, bounds, targets, radii and variances in rationals, from what the user passed: written out once more."""
     rows, bandit, number = rational(np.asarray(program.features)), program.origin.bandit, program.origin.number
     k = len(rows)
     costs, lower, upper = [Fraction(1)] * k, [Fraction(0)] * k, [None] * k
@@ -73,11 +77,17 @@ def by_hand(program, quotient):
     radii = [Fraction(1)] * len(targets)
     if program.target_arms is not None:
         targets = [rows[i] for i in program.target_arms]
+    each = rational(program.noise_variance) if program.noise_variance is not None else [Fraction(1)] * k
+    common = Fraction(1)
     if bandit is not None:
+        if isinstance(bandit.noise_variance, float):
+            common = rational(bandit.noise_variance)
+        else:
+            assert each == rational(bandit.noise_variance)
         theta = rational(bandit.theta)
         means = [sum(x * t for x, t in zip(row, theta, strict=True)) for row in rows]
         gaps = [max(means) - mean for mean in means]
-        radii = [gaps[i] ** 2 / (2 * rational(bandit.noise_variance)) for i in program.target_arms]
+        radii = [gaps[i] ** 2 / (2 * common) for i in program.target_arms]
         if program.kind == "best_arm":
             best = rows[means.index(max(means))]
             targets = [[x - y for x, y in zip(t, best, strict=True)] for t in targets]
@@ -87,7 +97,7 @@ def by_hand(program, quotient):
         costs = rational(program.costs)
         radii = [costs[i] ** 2 / rational(number) for i in program.target_arms]
     if program.kind == "optimism":
-        upper = [None if g == 0 else 4 * rational(number) * rational(bandit.noise_variance) / g**2 for g in gaps]
+        upper = [None if g == 0 else 4 * rational(number) * common * v / g**2 for g, v in zip(gaps, each, strict=True)]
     if program.kind == "remaining":
         lower = [rational(x) / rational(number) for x in program.origin.pulls]
     if program.kind == "general":
@@ -102,7 +112,7 @@ def by_hand(program, quotient):
         shares = solved([[p[c] for p in pivots] for c in columns], [row[c] for c in columns])
         return [row[c] - sum(s * p[c] for s, p in zip(shares, pivots, strict=True)) for c in kept]
 
-    return [modulo(x) for x in rows], costs, lower, upper, [modulo(t) for t in targets], radii
+    return [modulo(x) for x in rows], costs, lower, upper, [modulo(t) for t in targets], radii, each
 
 
 def test_canonical_arrays_are_as_accurate_as_they_say():
@@ -112,7 +122,8 @@ def test_canonical_arrays_are_as_accurate_as_they_say():
         found = reduce(program)
         kinds.add(program.kind)
         canonical, arms = found.canonical, found.variables.tolist()
-        features, costs, lower, upper, targets, radii = by_hand(program, found.quotient)
+        features, costs, lower, upper, targets, radii, each = by_hand(program, found.quotient)
+        units = [c * v for c, v in zip(costs, each, strict=True)]  # squared, of a row
         squared = 2 * rational(canonical.error) + rational(canonical.error) ** 2
         doubt = rational(canonical.bound_error)
 
@@ -121,12 +132,16 @@ def test_canonical_arrays_are_as_accurate_as_they_say():
 
         for c in range(canonical.rank):
             n = int(np.flatnonzero(canonical.features[:, c])[0])
-            ratio = rational(canonical.features[n, c]) ** 2 * costs[arms[n]] / features[arms[n]][c] ** 2
+            ratio = rational(canonical.features[n, c]) ** 2 * units[arms[n]] / features[arms[n]][c] ** 2
             unit = Fraction(4) ** round(float(np.log2(float(ratio))) / 2)  # of the column, squared
             for n, i in enumerate(arms):
-                close(canonical.features[n, c] ** 2, features[i][c] ** 2 * unit / costs[i], squared + 2 * U)
+                close(canonical.features[n, c] ** 2, features[i][c] ** 2 * unit / units[i], squared + 2 * U)
             for n, j in enumerate(found.targets.tolist()):
                 close(canonical.targets[n, c] ** 2, targets[j][c] ** 2 * unit / radii[j], squared + 2 * U)
+            known = [i for i, x in enumerate(found.fixed) if 0 < x < np.inf and any(features[i])]
+            for n, i in enumerate(known if len(known) == len(canonical.base) else ()):
+                exact = features[i][c] ** 2 * unit * rational(found.fixed[i]) / each[i]
+                close(canonical.base[n, c] ** 2, exact, squared + 2 * U)
         for n, i in enumerate(arms):
             if upper[i] is None:
                 assert canonical.upper is None or np.isinf(canonical.upper[n])
@@ -139,7 +154,7 @@ def test_canonical_arrays_are_as_accurate_as_they_say():
             assert np.isinf(found.fixed[i]) or rational(found.fixed[i]) >= x * (1 - 2 * doubt)
         if canonical.ratios is not None:
             for n, j in enumerate(found.targets.tolist()):
-                close(canonical.ratios[n] ** 2, costs[arms[n]] / radii[j], 2 * doubt + 2 * U)
+                close(canonical.ratios[n] ** 2, units[arms[n]] / radii[j], 2 * doubt + 2 * U)
     assert kinds == {"regret", "horizon", "optimism", "remaining", "g_optimal", "best_arm", "general"}
 
 
@@ -147,7 +162,7 @@ def test_the_program_in_rationals():
     for program in programs():
         found = reduce(program)
         exact = exact_program(program, found.quotient)
-        features, costs, lower, upper, targets, radii = by_hand(program, found.quotient)
+        features, costs, lower, upper, targets, radii, each = by_hand(program, found.quotient)
         free = set(program.free.tolist())
         assert exact.arms == [i for i in range(program.n_arms) if i not in free]
         units = rational(column_units(program.features, program.targets)[list(found.quotient.coordinates)])
@@ -156,9 +171,11 @@ def test_the_program_in_rationals():
             return [[x * u for x, u in zip(row, units, strict=True)] for row in rows]
 
         assert [[fraction(x) for x in row] for row in exact.features] == in_units(features[i] for i in exact.arms)
-        assert [fraction(x) for x in exact.costs] == [costs[i] for i in exact.arms]
-        assert [fraction(x) for x in exact.lower] == [lower[i] for i in exact.arms]
-        assert [fraction(x) for x in exact.upper] == [upper[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.variances] == [each[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.costs] == [costs[i] * each[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.lower] == [lower[i] / each[i] for i in exact.arms]
+        most = [None if upper[i] is None else upper[i] / each[i] for i in exact.arms]
+        assert [fraction(x) for x in exact.upper] == most
         assert [[fraction(x) for x in row] for row in exact.targets] == in_units(targets)
         assert [fraction(x) for x in exact.radii] == radii
 
@@ -197,10 +214,6 @@ def test_the_way_back_and_forth():
     assert found.canonical_allocation(np.array([0.5, 2.0, 3.0])).tolist() == [0.0, 8.0]
     assert found.multipliers(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert found.canonical_multipliers(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
-
-
-def gram(rows):
-    return [[sum(x * y for x, y in zip(a, b, strict=True)) for b in transposed(rows)] for a in transposed(rows)]
 
 
 def test_targets_outside_the_span_are_infeasible():
@@ -247,3 +260,55 @@ def test_infeasible_is_said_of_columns_that_are_exactly_dependent_only(order):
     rows = np.array([[1.0, 1.0, 1.0], [1.0, 1.0 - 2.0**-50, 1.0]])[:, order]
     with pytest.raises(SolverFailed, match="target 0"):
         reduce(ao.AllocationProgram(rows, [1, 1], np.array([[0.0, 1.0, 0.0]])[:, order], [1.0]))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]])
+def test_the_column_that_decides_is_that_of_the_worst_target(order):
+    """The first target lies in the span; only the second one says which column matters."""
+    rows = np.array([[1.0, 1.0, 1.0], [1.0, 1.0 - 2.0**-50, 1.0]])[:, order]
+    targets = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])[:, order]
+    with pytest.raises(SolverFailed, match="target 1"):
+        reduce(ao.AllocationProgram(rows, [1, 1], targets, [1.0, 1.0]))
+
+
+def test_differences_of_arms_are_not_rounded_out_of_their_span():
+    """(3, 1) and 2^-53 of it: their difference is no double, but lies on their line all the same."""
+    bandit = ao.LinearBandit([[3.0, 1.0], [3 * 2.0**-53, 2.0**-53]], [1.0, 0.0])
+    program = ao.programs.best_arm(bandit)
+    assert rational(program.targets[0, 0]) != 3 * rational(program.targets[0, 1])
+    assert reduce(program).assumptions == ()
+    assert ao.solve(program).status is ao.Status.CERTIFIED
+
+
+def test_ratios_are_those_of_targets_that_are_the_arms_played():
+    both = ao.AllocationProgram(np.eye(2), [4.0, 2.0], np.eye(2), [1.0, 8.0], target_arms=[0, 1])
+    assert reduce(both).canonical.ratios.tolist() == [2.0, 0.5]
+    for one, features in (([0], [0, 1]), ([1], [0, 1])):
+        program = ao.AllocationProgram(np.eye(2), [1.0, 2.0], np.eye(2)[one], [1.0], target_arms=one)
+        found = reduce(program)
+        assert found.variables.tolist() == features and found.canonical.ratios is None
+    for swapped in ([[0], [1]], [[1], [0]]):  # as many of each, but other arms
+        upper = np.full(2, np.inf)
+        upper[swapped[0]] = 0.0
+        rows = np.ones((2, 1))
+        program = ao.AllocationProgram(rows, [1.0, 2.0], rows[swapped[0]], [1.0], None, upper, swapped[0])
+        found = reduce(program)
+        assert found.variables.tolist() == swapped[1] and found.canonical.ratios is None
+
+
+def test_what_is_fixed_spans_too():
+    program = ao.AllocationProgram(np.eye(2), [1.0, 1.0], [[1.0, 1.0]], [1.0], [2.0, 0.0], [2.0, np.inf])
+    found = reduce(program)
+    assert found.quotient.coordinates == (0, 1) and found.variables.tolist() == [1]
+    assert found.canonical.base.shape == (1, 2)
+    assert ao.solve(program).value == pytest.approx(4.0)
+
+
+def test_only_what_is_fixed_is_known_beforehand():
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    plain = ao.AllocationProgram(rows, [1.0, 1.0, 1.0], np.eye(2), [1.0, 1.0])
+    assert reduce(plain).canonical.base.shape == (0, 2) and reduce(plain).canonical.scalable
+    known = ao.AllocationProgram(rows, [1.0, 1.0, 1.0], np.eye(2), [1.0, 1.0], [0.0, 0.25, 2.0])
+    assert np.count_nonzero(reduce(known).canonical.base) == len(reduce(known).canonical.base) == 1
+    free = ao.AllocationProgram(np.eye(2), [0.0, 1.0], np.eye(2), [1.0, 1.0], [1.0, 0.0])
+    assert reduce(free).canonical.base.shape == (0, 1)

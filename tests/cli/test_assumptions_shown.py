@@ -17,7 +17,7 @@ from allocopt.insight.hardness.report_document import document
 from allocopt.insight.study import quantities as study_quantities
 from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.solution import Status
-from allocopt.model.standing import caveat, confirmed, usable
+from allocopt.model.status_text import caveat, confirmed, usable
 from allocopt.play.audit import audit
 from allocopt.solving import ordinary_rows
 

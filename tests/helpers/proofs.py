@@ -10,6 +10,7 @@ import allocopt as ao
 from allocopt.insight.instances import random_unit
 
 BANDIT = random_unit(3, 8, seed=1)
+NOISY = ao.LinearBandit(BANDIT.arms, BANDIT.theta, [0.3, 1.0, 2.5, 0.7, 1.0, 4.0, 0.2, 1.5])
 EXACT = ao.LinearBandit([[1, 0], [0, 1], [0.75, 0.5]], [1, 0])  # ε = 1/4: every number is a double, c = 8 exactly
 PROGRAMS = {
     "regret": lambda: ao.programs.regret(ao.LinearBandit(BANDIT.arms, BANDIT.theta, noise_variance=0.3)),
@@ -26,6 +27,13 @@ PROGRAMS = {
         BANDIT.arms, [0, 1, 0.5, 1, 1, 1, 0, 2], BANDIT.arms[:3], [0.1, 0.2, 0.3], upper=[math.inf] * 6 + [0.5, 3]
     ),
     "exact": lambda: ao.programs.regret(EXACT),
+    "variances": lambda: ao.programs.regret(NOISY),
+    "contextual": lambda: ao.programs.contextual(ao.ContextualBandit([BANDIT.arms[:3], BANDIT.arms[3:]], BANDIT.theta)),
+    "best_arm within epsilon": lambda: ao.programs.best_arm(NOISY, 0.7),
+    "top_m": lambda: ao.programs.top_m(NOISY, 3),
+    "threshold": lambda: ao.programs.threshold(BANDIT, -0.15),
+    "transductive": lambda: ao.programs.transductive(BANDIT.arms, BANDIT.arms[2:6] * 0.7, BANDIT.theta, NOISY.noise_variance),
+    "duelling": lambda: ao.programs.duelling(ao.LinearBandit(BANDIT.arms[:5], BANDIT.theta, 0.3)),
 }  # fmt: skip
 
 

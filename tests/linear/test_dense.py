@@ -16,9 +16,8 @@ from allocopt.base import compiling
 from allocopt.insight.instances import random_unit
 from allocopt.linear import dense, loops
 from allocopt.solvers import newton, newton_start
-from allocopt.solvers.newton_problem import DEFAULT
 from allocopt.solving import kernel
-from allocopt.solving.quotients import in_units
+from allocopt.solving.compiled_rows import in_units
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 9))
@@ -185,19 +184,15 @@ def test_the_method_takes_the_same_steps_interpreted_and_compiled(dim, arms, see
     zeros = np.zeros(arms)
     _, _, columns, ratios, _, lam, _ = kernel.prepare(rows, r, gaps, 2.0, False, zeros, zeros)
     k = len(ratios)
-    plain = newton_start.cold_allocation, newton_start.warm_allocation, newton_start.near_central_path, newton.minimise
-    compiled_ones = kernel.cold_allocation, kernel.warm_allocation, kernel.near_central_path, kernel.minimise
     found = []
-    for cold_allocation, warm_allocation, near_central_path, minimise in (plain, compiled_ones):
+    for begin, minimise in ((newton_start.begin, newton.minimise), (kernel.begin, kernel.minimise)):
         problem = columns, None, ratios, None, None, 0.0
-        first = cold_allocation(*problem[:5], None, None)
-        x, y = near_central_path(*problem[:5], first, lam, False, DEFAULT.cold_distance, None)
+        x, y = begin(problem, np.zeros(k), lam, False)
         start = x.copy(), y.copy()
         steps, gap, best = minimise(problem, x, y, 1e-8, 60, None, None, None)
         # and again from its solution, for other ratios
         moved = columns, None, ratios * (1.0 + 0.02 * np.cos(np.arange(k))), None, None, 0.0
-        distance, first = warm_allocation(*moved, best[0][k:], best[2], None)
-        x, y = near_central_path(*moved[:5], first, best[2], True, distance, None)
+        x, y = begin(moved, best[0][k:].copy(), best[2], True)
         again = x.copy(), y.copy()
         found.append((start, again, (steps, gap, best), minimise(moved, x, y, 1e-8, 60, None, None, None)))
     ours, theirs = found
@@ -240,9 +235,7 @@ def test_an_empty_cache_is_filled_whether_or_not_a_second_process_helps(executab
     assert entries == {
         "minimise",
         "_quotient",
-        "cold_allocation",
-        "warm_allocation",
-        "near_central_path",
+        "begin",
         "certify",
         "_prepare",
     }

@@ -19,7 +19,7 @@ from allocopt.insight.instances import random_unit
 from allocopt.model.programs import horizon_at_level
 from allocopt.solving import kernel
 from allocopt.solving.allocator import MOST_ARMS, Allocator, compiled_kernel
-from allocopt.solving.quotients import in_units
+from allocopt.solving.compiled_rows import in_units
 
 EASY = ("plain", "integers", "collinear", "as many arms as dimensions", "exact ties")
 seeds = st.integers(0, 2**32 - 1)

@@ -2,7 +2,7 @@
 
 Tasks are small frozen objects that can travel to wherever the blocks are; what they return is small too. Each arm is
 looked at in plain arithmetic first, with a bound on its rounding error that is valid for every arm; the few arms that could
-matter are then computed as carefully as those of small problems (double-double where digits cancel).
+matter are then computed as accurately as those of small problems (double-double where digits cancel).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.frame import Frame
 from allocopt.linear.floating import UNIT
 from allocopt.linear.quotient_map import QuotientMap
-from allocopt.model.arm_blocks import GapRule
 from allocopt.model.arms.blocks import scratch
 from allocopt.model.arms.survey import largest_entries
+from allocopt.model.streamed_program import GapRule
 
 __all__ = ["PriceReport", "PriceTask", "merge_prices"]
 
-_VIOLATION = 1e-12  # relative, below which an arm outside the pool that is above all inside is so by rounding
+_VIOLATION = 1e-12  # relative: an arm outside the pool that exceeds all inside by less than this does so by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +157,8 @@ def merge_prices(reports: Sequence[PriceReport], keep: int) -> PriceReport:
     masks = [r.mask for r in reports if r.mask is not None]
     mask: NDArray[np.bool_] | None = np.concatenate(masks) if len(masks) == len(reports) else None
     return PriceReport(
-        max(r.constraint for r in reports), max(r.price for r in reports), targets, constraints, features, prices,
-        sum(r.alive for r in reports), mask,
+        float(np.max([r.constraint for r in reports])), float(np.max([r.price for r in reports])), targets, constraints,
+        features, prices, sum(r.alive for r in reports), mask,
     )  # fmt: skip
 
 

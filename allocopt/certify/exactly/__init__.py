@@ -1,1 +1,1 @@
-"""Programs in rationals, and the certificate in ball arithmetic: for what doubles do not decide."""
+"""Programs in rationals, and the certificate in ball arithmetic: for programs on which doubles are not accurate enough."""

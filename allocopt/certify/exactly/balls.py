@@ -11,13 +11,15 @@ import math
 from flint import arb, arb_mat, ctx, fmpq
 
 from allocopt.base.validation import Array
-from allocopt.certify.exactly.program import ExactProgram, exact_program, rational
+from allocopt.certify.exactly.program import ExactProgram, exact_program
+from allocopt.certify.exactly.rows import rational
 from allocopt.certify.reduction import Reduction
 
 __all__ = ["interval_in_balls"]
 
 _PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; the first that makes the balls' own width negligible is kept
 _NEGLIGIBLE = 1e-14  # relative width of the balls, far below the gap of any floating-point solution
+_NARROW_PRICES = 1e-6  # relative width of a price beyond which the best scale of the dual cannot be told
 _CANDIDATES = 16  # breakpoints of the dual that are tried next to the best one in floating point
 
 
@@ -29,8 +31,8 @@ def interval_in_balls(
     exact = exact_program(program, reduction.quotient)
     # a bound need not be a double: α at a bound means the bound itself
     alpha = [
-        _clip(rational(allocation[i]), low, high)
-        for i, low, high in zip(exact.arms, exact.lower, exact.upper, strict=True)
+        _clip(rational(allocation[i]) / variance, low, high)
+        for i, variance, low, high in zip(exact.arms, exact.variances, exact.lower, exact.upper, strict=True)
     ]
     arms = program.target_arms
     weights = [rational(x) for x in (multipliers if arms is None else multipliers[arms])]
@@ -38,8 +40,10 @@ def interval_in_balls(
     try:
         for bits in _PRECISIONS if precision is None else (precision,):
             ctx.prec = bits
-            lower, upper = _Proof(exact).interval(alpha, weights)
-            if lower.is_finite() and upper.is_finite() and _width(lower) + _width(upper) < _NEGLIGIBLE:
+            proof = _Proof(exact)
+            lower, upper = proof.interval(alpha, weights)
+            narrow = _width(lower) + _width(upper) < _NEGLIGIBLE and proof.widest_price < _NARROW_PRICES
+            if lower.is_finite() and upper.is_finite() and narrow:
                 break
         return max(_round_down(lower), 0.0), _round_up(upper), bits
     finally:
@@ -57,6 +61,7 @@ class _Proof:
         self.targets = _balls([exact.targets[j] for j in self.asked], self.rank)
         self.radii = [arb(exact.radii[j]) for j in self.asked]
         self.costs = [arb(c) for c in exact.costs]
+        self.widest_price = 0.0
         self.bounded = any(u is not None for u in exact.upper) or any(x != 0 for x in exact.lower)
 
     def interval(self, alpha: list[fmpq], weights: list[fmpq]) -> tuple[arb, arb]:
@@ -107,6 +112,7 @@ class _Proof:
         directions = rows * inverse
         scaled = arb_mat([[lam[i] * directions[i, c] for c in range(self.rank)] for i in range(len(on))])
         prices = _quadratic_forms(self.features, directions.transpose() * scaled)
+        self.widest_price = max(_width(p) for p in prices)
         strength = sum((scaled[i, c] * rows[i, c] for i in range(len(on)) for c in range(self.rank)), arb(0))
         total = sum((arb(weights[self.asked[n]]) for n in on), arb(0))
         slope = strength * strength / total
@@ -152,7 +158,7 @@ class _Proof:
         if math.isfinite(best):
             candidates.append(best)
         shrink = arb(rational(1.0 - 2.0**-48))
-        return [arb(rational(q)) * shrink for q in candidates]
+        return [arb(rational(q)) * shrink for q in candidates if math.isfinite(q)]  # κ/p may leave the range of doubles
 
 
 def _balls(rows: list[list[fmpq]], width: int) -> arb_mat:

@@ -20,7 +20,7 @@ from flint import arb, ctx, fmpq, fmpq_mat
 
 from allocopt.base.validation import Array
 from allocopt.certify.exactly.divergence import divergence_in_balls
-from allocopt.certify.exactly.program import rational
+from allocopt.certify.exactly.rows import rational
 
 __all__ = ["ExactAlternatives", "Surplus", "exact_alternatives", "largest_value", "nearest_double", "surplus"]
 

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from flint import fmpq, fmpq_mat
 
 from allocopt.base.errors import InvalidProof
-from allocopt.base.validation import Array
+from allocopt.certify.exactly.rows import (
+    DISTANCES,
+    Row,
+    common_variance,
+    exact_distances,
+    exact_duel_costs,
+    exact_features,
+    exact_means,
+    exact_targets,
+    rational,
+)
 from allocopt.certify.reduction import Quotient
 from allocopt.linear.span import column_units
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 
-Row = list[fmpq]
-
-__all__ = ["ExactProgram", "exact_program", "rational"]
-
-
-def rational(number: float) -> fmpq:
-    """A double as the rational it is."""
-    return fmpq(*float(number).as_integer_ratio())
+__all__ = ["ExactProgram", "exact_program"]
 
 
 @dataclass(eq=False)
 class ExactProgram:
-    """The program modulo the free arms, in the coordinates of the quotient. ``None`` in ``upper`` is ∞."""
+    """The program modulo the free arms, in the coordinates of the quotient. ``None`` in ``upper`` is ∞.
+
+    In the variables β_i = α_i/σ_i²: costs κ_iσ_i², bounds l_i/σ_i² and u_i/σ_i², and H = Σ β_i f_i f_iᵀ.
+    """
 
     arms: list[int]
     """The arms that are not free."""
@@ -37,6 +43,8 @@ class ExactProgram:
     upper: list[fmpq | None]
     targets: list[Row]
     radii: Row
+    variances: Row
+    """σ_i² of these arms."""
 
 
 def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgram:
@@ -47,13 +55,12 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     """
     bandit = program.origin.bandit
     gaps: Row = []
-    if bandit is not None:
-        gaps = _exact_gaps(bandit)
-    elif program.kind == "horizon":
+    if program.kind == "horizon":
         gaps = [rational(g) for g in program.costs]
+    elif bandit is not None and program.kind not in DISTANCES:
+        gaps = _exact_gaps(bandit)
     units = column_units(program.features, program.targets)  # so that no bit of a ball depends on the units of a column
-    features = _rows(program.features * units)
-    targets = _exact_targets(program, features, units)
+    features, targets = exact_features(program, units), exact_targets(program, units)
     costs, radii = _exact_costs(program, gaps)
     lower, upper = _exact_bounds(program, gaps)
     free = set(program.free.tolist())
@@ -66,9 +73,13 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     for j, radius in enumerate(radii):
         if radius <= 0:
             raise InvalidProof(f"target {j} has exact radius {radius}; nothing is proven")
+    noise = program.noise_variance
+    variances = [fmpq(1) if noise is None else rational(noise[i]) for i in arms]
     return ExactProgram(
-        arms, [features[i] for i in arms], [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
-        targets, radii,
+        arms, [features[i] for i in arms], [costs[i] * v for i, v in zip(arms, variances, strict=True)],
+        [lower[i] / v for i, v in zip(arms, variances, strict=True)],
+        [None if upper[i] is None else upper[i] / v for i, v in zip(arms, variances, strict=True)],
+        targets, radii, variances,
     )  # fmt: skip
 
 
@@ -83,33 +94,16 @@ def _quotient(rows: list[Row], pivots: list[Row], quotient: Quotient) -> list[Ro
     return [[row[c] - image[i, n] for n, c in enumerate(kept)] for i, row in enumerate(rows)]
 
 
-def _rows(matrix: Array) -> list[Row]:
-    return [[rational(x) for x in row] for row in matrix.tolist()]
-
-
-def _dot(row: Sequence[fmpq], other: Sequence[fmpq]) -> fmpq:
-    return sum((x * y for x, y in zip(row, other, strict=True)), fmpq(0))
-
-
-def _exact_gaps(bandit: LinearBandit) -> Row:
+def _exact_gaps(bandit: LinearBandit | ContextualBandit) -> Row:
     """Exact gaps, zero on the arms that were taken as optimal (`LinearBandit.assumptions` says what these gaps really are)."""
-    theta = [rational(x) for x in bandit.theta]
-    means = [_dot(row, theta) for row in _rows(bandit.arms_in_memory)]
-    best = max(means)
-    gaps = [best - mean for mean in means]
+    means = exact_means(bandit)
+    gaps: Row = []
+    for size in bandit.sizes if isinstance(bandit, ContextualBandit) else (len(means),):
+        own = means[len(gaps) : len(gaps) + size]
+        gaps += [max(own) - mean for mean in own]
     for i in bandit.optimal_arms.tolist():
         gaps[i] = fmpq(0)
     return gaps
-
-
-def _exact_targets(program: AllocationProgram, features: list[Row], units: Array) -> list[Row]:
-    if program.kind == "best_arm":
-        assert program.origin.bandit is not None and program.target_arms is not None
-        best = features[int(program.origin.bandit.optimal_arms[0])]
-        return [[x - y for x, y in zip(features[i], best, strict=True)] for i in program.target_arms]
-    if program.target_arms is not None:
-        return [features[i] for i in program.target_arms]
-    return _rows(program.targets * units)
 
 
 def _exact_costs(program: AllocationProgram, gaps: Row) -> tuple[Row, Row]:
@@ -119,14 +113,17 @@ def _exact_costs(program: AllocationProgram, gaps: Row) -> tuple[Row, Row]:
         return [rational(x) for x in program.costs], [rational(x) for x in program.radii]
     if kind == "g_optimal":
         return [fmpq(1)] * program.n_arms, [fmpq(1)] * program.n_targets
+    if kind in DISTANCES:
+        distances, scale = exact_distances(program), 2 * common_variance(program)
+        return exact_duel_costs(program) or [fmpq(1)] * program.n_arms, [x * x / scale for x in distances]
     assert program.target_arms is not None
     squares = [gaps[i] * gaps[i] for i in program.target_arms]
     if kind == "horizon":
         assert origin.number is not None
         return gaps, [s / rational(origin.number) for s in squares]
     assert origin.bandit is not None
-    noise = rational(origin.bandit.noise_variance)
-    return [fmpq(1)] * program.n_arms if kind == "best_arm" else gaps, [s / (2 * noise) for s in squares]
+    noise = common_variance(program)
+    return gaps, [s / (2 * noise) for s in squares]
 
 
 def _exact_bounds(program: AllocationProgram, gaps: Row) -> tuple[Row, list[fmpq | None]]:
@@ -136,8 +133,8 @@ def _exact_bounds(program: AllocationProgram, gaps: Row) -> tuple[Row, list[fmpq
     infinite: list[fmpq | None] = [None] * program.n_arms
     if kind == "optimism":
         assert origin.bandit is not None and origin.number is not None
-        most = 4 * rational(origin.number) * rational(origin.bandit.noise_variance)
-        return zero, [most / (g * g) if g != 0 else None for g in gaps]
+        width, each = 4 * rational(origin.number), [rational(x) for x in origin.bandit.variance_of_each]
+        return zero, [width * v / (g * g) if g != 0 else None for g, v in zip(gaps, each, strict=True)]
     if kind == "remaining":
         assert origin.pulls is not None and origin.number is not None
         log_n = rational(origin.number)

@@ -21,7 +21,7 @@ from allocopt.base.errors import (
     NotProven,
 )
 from allocopt.base.json_data import read_json
-from allocopt.base.validation import in_range, positive_number, vector, whole_number
+from allocopt.base.validation import finite_number, in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
 from allocopt.certify.enclosure import enclose
 from allocopt.certify.proofs.writing import FORMAT, LARGEST_DOUBLE, VERSION, double_above, double_below
@@ -29,9 +29,22 @@ from allocopt.certify.verdict import recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram
-from allocopt.model.programs import best_arm, g_optimal, horizon_at_level, optimism, regret, remaining_at_log
+from allocopt.model.programs import (
+    best_arm,
+    contextual,
+    duelling,
+    g_optimal,
+    horizon_at_level,
+    optimism,
+    regret,
+    remaining_at_log,
+    threshold,
+    top_m,
+    transductive,
+)
 from allocopt.model.solution import Solution, Status
 
 __all__ = ["load_solution"]
@@ -242,7 +255,8 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
     kind = _entry(described, "kind", str)
     if kind == "general":
         arrays = {name: _entry(described, name, list) for name in ("features", "costs", "targets", "radii", "lower")}
-        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)))  # type: ignore[arg-type]
+        noise = _entry(described, "noise_variance", list) if "noise_variance" in described else None
+        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)), noise_variance=noise)  # type: ignore[arg-type]
     if kind == "g_optimal":
         return g_optimal(_entry(described, "arms", list))
     if kind == "horizon":
@@ -255,8 +269,34 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
             constant = positive_number("constant", described.get("constant"), InvalidProof, zero=True)
             _check_level("f_n", level, f_n(n, max(len(spanning_coordinates(arms)), 1), constant))
         return horizon_at_level(arms, gaps, level, n, constant)
-    if kind not in ("regret", "best_arm", "optimism", "remaining"):
+    if kind == "transductive":
+        arms, items, theta = (_entry(described, name, list) for name in ("arms", "items", "theta"))
+        return transductive(arms, items, theta, described.get("noise_variance"), labels=described.get("labels"))
+    if kind == "contextual":
+        return contextual(_contextual_bandit(described))
+    if kind not in ("regret", "best_arm", "optimism", "remaining", "top_m", "threshold", "duelling"):
         raise InvalidProof(f'"kind": {kind!r} is not a program that this version knows')
+    return _rebuild_from_bandit(kind, described)
+
+
+def _contextual_bandit(described: dict[str, Any]) -> ContextualBandit:
+    """The contexts of a file, which stores their arms one after the other, and how many each has."""
+    arms = arm_matrix(_entry(described, "arms", list))
+    sizes = [whole_number("contexts", n, InvalidProof, least=1) for n in _entry(described, "contexts", list)]
+    if sum(sizes) != len(arms):
+        raise InvalidProof(f"contexts: expected numbers of arms that add up to {len(arms)}, got {sum(sizes)}")
+    return ContextualBandit(
+        np.split(arms, np.cumsum(sizes)[:-1]),  # type: ignore[arg-type]
+        _entry(described, "theta", list),
+        _entry(described, "weights", list),
+        described.get("noise_variance"),  # type: ignore[arg-type]
+        described.get("tie_tolerance"),  # type: ignore[arg-type]
+        _entry(described, "optimal_arms", list),
+        _entry(described, "labels", list),
+    )
+
+
+def _rebuild_from_bandit(kind: str, described: dict[str, Any]) -> AllocationProgram:
     bandit = LinearBandit(
         _entry(described, "arms", list),
         _entry(described, "theta", list),
@@ -265,6 +305,15 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         _entry(described, "optimal_arms", list),
         described.get("labels"),
     )
+    if kind == "top_m":
+        return top_m(bandit, whole_number("m", described.get("m"), InvalidProof, least=1))
+    if kind == "threshold":
+        return threshold(bandit, finite_number("tau", described.get("tau"), InvalidProof))
+    if kind == "duelling":
+        return duelling(bandit)
+    if kind == "best_arm" and ("epsilon" in described or "answer" in described):
+        epsilon = positive_number("epsilon", described.get("epsilon"), InvalidProof)
+        return best_arm(bandit, epsilon, whole_number("answer", described.get("answer"), InvalidProof))
     if kind == "optimism":
         return optimism(bandit, positive_number("width", described.get("width"), InvalidProof))
     if kind == "remaining":

@@ -22,6 +22,7 @@ from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.reduction import Quotient, reduce
 from allocopt.certify.verdict import recertify
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution
 
@@ -123,14 +124,28 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
         described |= {
             "arms": bandit.arms.tolist(),
             "theta": bandit.theta.tolist(),
-            "noise_variance": bandit.noise_variance,
+            "noise_variance": np.asarray(bandit.noise_variance).tolist(),
             "tie_tolerance": bandit.tie_tolerance,
             "optimal_arms": bandit.optimal_arms.tolist(),
         }
+        if isinstance(bandit, ContextualBandit):
+            described |= {"contexts": list(bandit.sizes), "weights": bandit.weights.tolist()}
         if bandit.labels is not None:
             described["labels"] = list(bandit.labels)
     elif program.kind != "general":
         described["arms"] = program.features.tolist()
+    if origin.items is not None:
+        described |= {
+            "items": origin.items.arms.tolist(),
+            "theta": origin.items.theta.tolist(),
+            "noise_variance": _variances(program, origin.items.noise_variance),
+        }
+        if origin.labels is not None:
+            described["labels"] = list(origin.labels)
+    if origin.count is not None:
+        described["m"] = origin.count
+    if origin.answer is not None:
+        described["answer"] = origin.answer
     if origin.gaps is not None:
         described["gaps"] = origin.gaps.tolist()
     if origin.pulls is not None:
@@ -146,7 +161,16 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
             described[name] = getattr(program, name).tolist()
         for name in ("costs", "radii", "lower", "upper"):
             described[name] = _numbers(getattr(program, name))
+        if program.noise_variance is not None:
+            described["noise_variance"] = program.noise_variance.tolist()
     return described
 
 
-_NUMBER_NAMES = {"horizon": "f_n", "remaining": "log_n", "optimism": "width"}
+def _variances(program: AllocationProgram, common: float | Array) -> Any:
+    """σ², as one number or one per arm."""
+    return np.asarray(common if program.noise_variance is None else program.noise_variance).tolist()
+
+
+_NUMBER_NAMES = {
+    "horizon": "f_n", "remaining": "log_n", "optimism": "width", "threshold": "tau", "best_arm": "epsilon",
+}  # fmt: skip

@@ -37,7 +37,7 @@ from allocopt.insight.hardness.report_page import page
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.progress import Progress
-from allocopt.model.standing import confirmed, usable
+from allocopt.model.status_text import confirmed, usable
 
 _PICTURES = (".png", ".svg", ".pdf")
 _NARROWEST = 6  # letters that a column of words should keep, where there is room for it

@@ -85,7 +85,8 @@ def alternatives(at: Optimum, arms: Iterable[int]) -> tuple[Alternative, ...]:
 
     played, asked = modulo_optimal(support), modulo_optimal(np.array(wanted))
     alpha = at.solution.allocation[support]
-    basis = whitener(Canonical(played, asked, played[:0]), alpha)
+    precision = alpha / bandit.variance_of_each[support]
+    basis = whitener(Canonical(played, asked, played[:0]), alpha if bandit.variances is None else precision)
     if basis is None:
         raise SolverFailed("the information matrix of the optimal allocation is singular in double precision")
     found = []
@@ -97,7 +98,7 @@ def alternatives(at: Optimum, arms: Iterable[int]) -> tuple[Alternative, ...]:
         shift[coordinates] = direction
         if columns:  # the means of the optimal arms stay as they are
             shift[columns] = -np.linalg.solve(pivots[:, columns], pivots[:, coordinates] @ direction)
-        contributions = alpha * (played @ direction) ** 2 / (2.0 * bandit.noise_variance)
+        contributions = alpha * (played @ direction) ** 2 / (2.0 * bandit.variance_of_each[support])
         found.append(
             Alternative(
                 j, frozen(bandit.theta + shift), frozen(shift), float(contributions.sum()), frozen(contributions)

@@ -19,8 +19,8 @@ from allocopt.insight.hardness import alternatives as confusing_parameters
 from allocopt.insight.hardness import sensitivity as derivatives
 from allocopt.insight.hardness.alternatives import Alternative
 from allocopt.insight.hardness.arm_geometry import COLLINEAR, NEAR_TIE, Geometry, geometry
+from allocopt.insight.hardness.leave_one_out import Removal, removal, without
 from allocopt.insight.hardness.optimum import Optimum, optimistic, optimum
-from allocopt.insight.hardness.removal import Removal, removal, without
 from allocopt.insight.hardness.report_page import page
 from allocopt.insight.hardness.roles import Confusing, Informative, confusing, informative
 from allocopt.insight.hardness.sensitivity import Sensitivity
@@ -29,7 +29,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import best_arm
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import caveat, why_not
+from allocopt.model.status_text import caveat, why_not
 from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ class Hardness:
 
     @cached_property
     def ucb_constant(self) -> float:
-        """Σ 2σ²/Δ: what UCB pays, which ignores the structure."""
-        gaps = self.bandit.gaps[self.bandit.suboptimal_arms]
-        return float(np.sum(2.0 * self.bandit.noise_variance / gaps))
+        """Σ 2σ²/Δ, with each arm's own σ² where these differ: what UCB pays, which ignores the structure."""
+        suboptimal = self.bandit.suboptimal_arms
+        return float(np.sum(2.0 * self.bandit.variance_of_each[suboptimal] / self.bandit.gaps[suboptimal]))
 
     @property
     def ucb_ratio(self) -> float:
@@ -227,7 +227,7 @@ class Hardness:
         return optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
 
     def with_arm(self, arm: Any, label: str = "added") -> Addition:
-        """c with one more arm, a vector of d entries.
+        """c with one more arm, a vector of d entries (where arms have a σ² each, of the largest of these).
 
         Examples
         --------
@@ -244,9 +244,11 @@ class Hardness:
         labels = None if old.labels is None else (*old.labels, label)
         arms = np.concatenate([self.at.vectors, row[None, :]])
         arms.flags.writeable = False  # so that the bandit shares it
-        new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, labels=labels)
+        each = old.variances
+        noise = old.noise_variance if each is None else np.append(each, each.max())
+        new = LinearBandit(arms, old.theta, noise, old.tie_tolerance, labels=labels)
         if old.n_arms not in new.optimal_arms and not np.array_equal(new.optimal_arms, old.optimal_arms):
-            new = LinearBandit(arms, old.theta, old.noise_variance, old.tie_tolerance, old.optimal_arms, labels)
+            new = LinearBandit(arms, old.theta, noise, old.tie_tolerance, old.optimal_arms, labels)
         found = optimum(new, self.solution.tol).solution
         return Addition(row, found, float(new.gaps[-1]), found.value - self.constant, self._effect(new, found))
 

@@ -21,7 +21,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import optimism, regret
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import why_not
+from allocopt.model.status_text import why_not
 from allocopt.solving.refine import refined_pair
 from allocopt.solving.solve import solve
 

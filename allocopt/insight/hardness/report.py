@@ -14,9 +14,10 @@ import numpy as np
 from allocopt.base.errors import AllocoptError, InvalidOption
 from allocopt.base.validation import Array, positive_number, whole_number
 from allocopt.insight.documents import interval
-from allocopt.insight.hardness.removal import Removal
+from allocopt.insight.hardness.leave_one_out import Removal
+from allocopt.model.bandit import noise_text
 from allocopt.model.solution import Solution
-from allocopt.model.standing import caveat, confirmed, taken_for_granted
+from allocopt.model.status_text import assumption_sentences, caveat, confirmed
 
 if TYPE_CHECKING:  # hardness.py itself writes the report
     from allocopt.insight.hardness.hardness import Addition, Hardness
@@ -160,14 +161,14 @@ def _summary(h: Hardness, prove: bool) -> Section:
             rows.append(("", "the proof does not confirm the bounds of the solution"))
     else:
         rows.append(("proven", "left out"))
-    granted = taken_for_granted(s, h.proven if prove else None)
+    granted = assumption_sentences(s, h.proven if prove else None)
     rows += [("" if n else "assuming", printable(sentence)) for n, sentence in enumerate(granted)]
     rows += [
         ("status", f"{s.status.name}, relative gap {s.gap:.2g} (asked: {s.tol:g}), {s.method}"),
         ("UCB pays Σ2σ²/Δ", f"{_number(h.ucb_constant)}   ({f'{h.ucb_ratio:.6g} times c' if h.constant > 0 else 'c is 0'})"),
         ("best-arm time T*", _number(h.best_arm_time) if h.best_arm is not None else "inf   (different arms tie)"),
         ("instance", f"{g.n_arms} arms in {g.dim} dimensions (rank {g.rank}, {g.quotient_rank} to explore), σ² = "
-                     f"{h.bandit.noise_variance:g}"),
+                     f"{noise_text(h.bandit.noise_variance)}"),
         ("best arm" if g.optimal_arms == 1 else "best arms", printable(_listed(h, h.bandit.optimal_arms.tolist()))),
     ]  # fmt: skip
     if h.best_arm is not None and caveat(h.best_arm):

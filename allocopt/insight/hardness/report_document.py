@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from allocopt.base.json_data import json_data
 from allocopt.insight.documents import enclosure_document, solution_document
 from allocopt.insight.hardness.report import WIDTHS, assumptions_as_json, checked_widths, price_row
-from allocopt.model.standing import confirmed
+from allocopt.model.status_text import confirmed
 
 if TYPE_CHECKING:
     from allocopt.insight.hardness.hardness import Addition, Hardness

@@ -18,9 +18,9 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import first_changed
 from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.base.json_data import read_json
-from allocopt.base.validation import Array, positive_number, vector
+from allocopt.base.validation import Array, matrix, vector, whole_number
 from allocopt.model.arms import open_store
-from allocopt.model.bandit import arm_matrix, checked_labels
+from allocopt.model.bandit import arm_matrix, checked_labels, checked_noise
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 
@@ -35,8 +35,13 @@ class Instance:
     arms: Array
     theta: Array | None = None
     gaps: Array | None = None
-    noise_variance: float | None = None
+    noise_variance: float | Array | None = None
+    """σ², one number or one per arm."""
     labels: tuple[str, ...] | None = None
+    items: Array | None = None
+    """What is to be found among, for transductive programs."""
+    contexts: tuple[int, ...] | None = None
+    """How many arms each context has, one context after the other."""
 
 
 def read_instance(path: str | Path) -> Instance:
@@ -56,10 +61,32 @@ def read_instance(path: str | Path) -> Instance:
             raise InvalidInstance("expected theta or gaps, got both")
         noise = entries.get("noise_variance")
         if noise is not None:
-            noise = positive_number("noise_variance", noise, InvalidInstance)
-        return Instance(arms, theta, gaps, noise, checked_labels(entries.get("labels"), len(arms)))
+            noise = checked_noise(noise, len(arms), InvalidInstance)
+        labels = checked_labels(entries.get("labels"), len(arms))
+        items = None if entries.get("items") is None else matrix("items", entries["items"], InvalidInstance)
+        return Instance(arms, theta, gaps, noise, labels, items, _sizes(entries.get("contexts"), len(arms)))
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
+
+
+def _sizes(contexts: Any, n_arms: int) -> tuple[int, ...] | None:
+    """The numbers of arms of contexts, which must add up to all."""
+    if contexts is None:
+        return None
+    sizes = tuple(whole_number("contexts", n, InvalidInstance, least=1) for n in np.asarray(contexts).tolist())
+    if sum(sizes) != n_arms:
+        raise InvalidInstance(f"contexts: expected numbers of arms that add up to {n_arms}, got {sum(sizes)}")
+    return sizes
+
+
+def _stacked(contexts: Any) -> dict[str, Any]:
+    """The arms of contexts one after the other, and how many each has."""
+    if not isinstance(contexts, list) or not contexts:
+        raise InvalidInstance("contexts: expected a list of lists of arms, with at least one context")
+    for m, rows in enumerate(contexts):
+        if not isinstance(rows, list) or not rows:
+            raise InvalidInstance(f"contexts: expected a list of arms in every context, but context {m} has none")
+    return {"arms": [row for rows in contexts for row in rows], "contexts": [len(rows) for rows in contexts]}
 
 
 def _optional(entries: dict[str, Any], name: str, length: int) -> Array | None:
@@ -109,14 +136,20 @@ def _csv_vector(source: Path) -> Array:
 
 def _read_json(source: Path) -> dict[str, Any]:
     content = read_json(source)
-    if not isinstance(content, dict) or "arms" not in content:
-        raise InvalidFile(f'{source}: expected a JSON object with "arms" and "theta" (or "gaps")')
-    unknown = set(content) - {"arms", "theta", "gaps", "noise_variance", "labels", "name", "description"}
+    if not isinstance(content, dict) or ("arms" not in content and "contexts" not in content):
+        raise InvalidFile(f'{source}: expected a JSON object with "arms" (or "contexts") and "theta" (or "gaps")')
+    unknown = [name for name in sorted(content) if name not in _ENTRIES]
     if unknown:
-        raise InvalidFile(
-            f'{source}: unknown entry "{sorted(unknown)[0]}" (known: arms, theta, gaps, noise_variance, labels, name, description)'
-        )
-    return content
+        raise InvalidFile(f'{source}: unknown entry "{unknown[0]}" (known: {", ".join(_ENTRIES)})')
+    if "arms" in content and "contexts" in content:
+        raise InvalidFile(f"{source}: expected arms or contexts, got both")
+    try:
+        return {**content, **_stacked(content["contexts"])} if "contexts" in content else content
+    except InvalidInstance as error:
+        raise InvalidFile(f"{source}: {error}") from None
+
+
+_ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts")
 
 
 _DAMAGED = (ValueError, TypeError, EOFError, KeyError, OverflowError, NotImplementedError, SyntaxError, zipfile.BadZipFile,
@@ -141,7 +174,7 @@ def _load_npy(source: Path) -> Any:
 
 
 def _read_npz(source: Path) -> dict[str, Any]:
-    known = ("arms", "theta", "gaps", "noise_variance")
+    known = ("arms", "theta", "gaps", "noise_variance", "items", "contexts")
     entries: dict[str, Any] = {}
     try:
         with source.open("rb") as opened, zipfile.ZipFile(opened) as archive:
@@ -159,9 +192,11 @@ def _read_npz(source: Path) -> dict[str, Any]:
         raise InvalidFile(f'{source}: expected an array "arms" in the .npz file, found: {", ".join(entries) or "none"}')
     if "noise_variance" in entries:
         noise = entries["noise_variance"]
-        if noise.shape != () or noise.dtype.kind not in "fiu":
-            raise InvalidFile(f"{source}: noise_variance: expected one number, got an array of shape {noise.shape}")
-        entries["noise_variance"] = float(noise)
+        if noise.ndim > 1 or noise.dtype.kind not in "fiu":
+            raise InvalidFile(
+                f"{source}: noise_variance: expected a number or one per arm, got an array of {noise.dtype} and shape {noise.shape}"
+            )
+        entries["noise_variance"] = noise if noise.ndim else float(noise)
     return entries
 
 

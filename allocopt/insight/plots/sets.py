@@ -100,7 +100,8 @@ def picture_of(bandit: Any, solution: Any, alternatives: Any, horizon: float | N
         raise InvalidInstance("solution: expected a feasible allocation, but the solve failed")
     level, name = _level(bandit, solution)
     finite = np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
-    information = (bandit.arms * finite[:, None]).T @ bandit.arms
+    weights = finite if program.noise_variance is None else finite / program.noise_variance
+    information = (bandit.arms * weights[:, None]).T @ bandit.arms
     known, quotient = _split(bandit.arms[solution.optimal_arms])
     plane = _slice(bandit, known, quotient, information)
     if plane is None and bandit.rank < 3:
@@ -111,7 +112,12 @@ def picture_of(bandit: Any, solution: Any, alternatives: Any, horizon: float | N
         scale = 1.0 if program.kind == "horizon" else math.log(rounds)
         rest = (rounds / scale - finite.sum()) / len(solution.optimal_arms)
         best = bandit.arms[solution.optimal_arms]
-        after = information + rest * best.T @ best
+        seen = (
+            best
+            if program.noise_variance is None
+            else best / np.sqrt(program.noise_variance[solution.optimal_arms, None])
+        )
+        after = information + rest * seen.T @ seen
     elif horizon is not None:
         raise InvalidOption("horizon: the set does not depend on it here; it is used for d = 2 with α = ∞ on an arm")
     return Picture(
@@ -128,7 +134,7 @@ def _level(bandit: LinearBandit, solution: Solution) -> tuple[float, str]:
         level = solution.program.origin.number
         assert level is not None
         return level, f"f_n = {number(level)}"
-    variance = bandit.noise_variance
+    variance = 1.0 if solution.program.noise_variance is not None else bandit.one_variance("this picture")
     return 2.0 * variance, "2" if variance == 1 else f"2σ² = {number(2 * variance)}"
 
 

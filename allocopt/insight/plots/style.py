@@ -38,7 +38,12 @@ UNITS: Final = {
     "optimism": "pulls / log n",
     "remaining": "pulls / log n",
     "horizon": "pulls",
+    "contextual": "pulls / log n",
+    "duelling": "duels / log n",
     "best_arm": "pulls / log(1/δ)",
+    "top_m": "pulls / log(1/δ)",
+    "threshold": "pulls / log(1/δ)",
+    "transductive": "pulls / log(1/δ)",
     "g_optimal": "weight",
     "general": "α",
 }

@@ -134,7 +134,7 @@ def _content(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {value.dtype} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     if isinstance(value, LinearBandit):
-        return f"bandit {_content(value.arms_in_memory)} {_content(value.theta)} {value.noise_variance!r}"
+        return f"bandit {_content(value.arms_in_memory)} {_content(value.theta)} {_content(value.noise_variance)}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_content(k)}: {_content(v)}' for k, v in value.items())}}}"
     if isinstance(value, list | tuple):

@@ -13,7 +13,7 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import Array, positive_number, vector
 from allocopt.insight.instances.files import Instance
-from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise
 
 __all__ = ["MadeInstance", "made_instance"]
 
@@ -26,7 +26,7 @@ class MadeInstance:
 
     arms: Array
     gaps: Array
-    noise_variance: float
+    noise_variance: float | Array
     bandit: LinearBandit | None
     width: float | None
 
@@ -100,4 +100,7 @@ def made_instance(
     if (gaps < 0).any():
         i = int(np.flatnonzero(gaps < 0)[0])
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(gaps[i])!r}")
-    return MadeInstance(arms, gaps, positive_number("noise_variance", noise, InvalidInstance), None, number)
+    noise = checked_noise(noise, len(arms), InvalidInstance)
+    if not isinstance(noise, float):
+        raise InvalidInstance("noise_variance: expected one number with gaps, got one per arm; that needs theta")
+    return MadeInstance(arms, gaps, noise, None, number)

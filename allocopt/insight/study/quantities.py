@@ -24,7 +24,7 @@ from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution, Status
-from allocopt.model.standing import usable, why_not
+from allocopt.model.status_text import usable, why_not
 from allocopt.solving.allocator import MOST_ARMS
 from allocopt.solving.batch import solve_many
 from allocopt.solving.solve import solve
@@ -180,7 +180,8 @@ def _regret_constants(made: Sequence[MadeInstance | str], asked: Asked) -> list[
     for i, instance in enumerate(made):
         if isinstance(instance, str):
             continue
-        if asked.method == "auto" and len(instance.arms) <= MOST_ARMS:
+        one_variance = isinstance(instance.noise_variance, float)  # the compiled batch knows no other
+        if asked.method == "auto" and len(instance.arms) <= MOST_ARMS and one_variance:
             theta = instance.bandit is not None
             groups.setdefault((instance.arms.shape, theta, theta or instance.noise_variance), []).append(i)
         else:
@@ -206,7 +207,7 @@ def _alone(instance: MadeInstance, asked: Asked) -> _Constant:
     if instance.bandit is not None:
         program = programs.regret(instance.bandit)
     else:
-        program = horizon_at_level(instance.arms, instance.gaps, 2.0 * instance.noise_variance, None)
+        program = horizon_at_level(instance.arms, instance.gaps, 2.0 * float(instance.noise_variance), None)
     return _of_solution(_solution(program, asked))
 
 
@@ -228,7 +229,7 @@ def _batch(group: Sequence[MadeInstance], asked: Asked) -> list[_Constant]:
         batch = solve_many([made.bandit for made in group], tol=asked.tol, workers=1)
     else:
         arms, gaps = np.array([made.arms for made in group]), np.array([made.gaps for made in group])
-        batch = solve_many(arms, gaps, level=2.0 * group[0].noise_variance, tol=asked.tol, workers=1)
+        batch = solve_many(arms, gaps, level=2.0 * float(group[0].noise_variance), tol=asked.tol, workers=1)
     return [
         _constant(
             float(batch.lower[i]), float(batch.upper[i]), batch.status[i], batch.reasons.get(i), batch.allocation[i]
@@ -255,9 +256,7 @@ def _compute(
     if quantity == "c":
         return Answer(reason=constant) if isinstance(constant, str) else constant.answer
     if quantity == "ucb":
-        return _of_the_tie(
-            made, Answer.rounded(2.0 * made.noise_variance * math.fsum(1.0 / made.suboptimal), asked.tol)
-        )
+        return _of_the_tie(made, Answer.rounded(2.0 * _sum_over_gaps(made), asked.tol))
     if quantity == "ratio":
         return _quotient("ucb", answer("ucb"), answer("c"))
     if quantity == "price":
@@ -280,6 +279,13 @@ def _compute(
     # an interior point leaves a trace on every arm: what carries no noticeable part of the cost is not counted
     cost = np.where(np.isfinite(constant.allocation), constant.allocation, 0.0) * made.gaps
     return Answer(float((cost > SUPPORT * cost.max(initial=0.0)).sum()), status=COUNTED)
+
+
+def _sum_over_gaps(made: MadeInstance) -> float:
+    """Σ σ_x²/Δ_x."""
+    if isinstance(made.noise_variance, float):
+        return made.noise_variance * math.fsum(1.0 / made.suboptimal)
+    return math.fsum((made.noise_variance[made.gaps > 0] / made.suboptimal).tolist())
 
 
 def _of_the_tie(made: MadeInstance, answer: Answer) -> Answer:

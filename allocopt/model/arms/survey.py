@@ -15,8 +15,8 @@ from allocopt.model.arms.store import ArmStore
 __all__ = ["SurveyReport", "check_survey", "largest_entries", "survey", "surveyed", "with_gaps"]
 
 KEEP = 40
-"""Times d arms of the largest means (or smallest gaps) are remembered, and as many violators of each pricing pass."""
-_WIDER = 4.0  # times the longest arm of a block is how long it takes the best arm to be at most, at first
+"""The KEEP·d arms of the largest means (or smallest gaps) are remembered, and as many violators of each pricing pass."""
+_LONGER = 4.0  # the first look assumes the best arm is at most this many times as long as the longest arm of a block
 _GAPS_AT_A_TIME = 100_000  # so that looking for the smallest takes no memory to speak of
 _NONE: IntArray = np.zeros(0, dtype=np.int64)
 _EMPTY: Array = np.zeros(0)
@@ -39,12 +39,12 @@ class SurveyReport:
     """Where the first entry is that is not finite."""
     contenders: IntArray = field(default_factory=lambda: _NONE)
     """Arms that may tie for the best mean."""
-    floor: float = -np.inf
-    """What the best mean surely reaches."""
-    reach: float = -np.inf
-    """What no mean surpasses, the tolerance for ties of its own arm included."""
-    near: float = 0.0
-    """The longest that an arm of the best mean can be."""
+    best_mean_lower: float = -np.inf
+    """A lower bound on the best mean."""
+    best_mean_upper: float = -np.inf
+    """An upper bound on every mean plus the tolerance for ties of its own arm."""
+    longest_best_arm: float = 0.0
+    """An upper bound on the length of an arm of the best mean."""
     complete: bool = True
     """Whether no contender is missing; one can be where a block's arms are much shorter than the best arm."""
     smallest: float = np.inf
@@ -63,7 +63,7 @@ class SurveyTask:
         """Look at a block."""
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.maximum(block.max(axis=0), -block.min(axis=0))
-            largest = float(sizes.max())  # nan wins
+            largest = float(sizes.max())  # nan if any entry is nan
             lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
             longest = float(lengths.max())
         if not np.isfinite(largest):
@@ -76,38 +76,38 @@ class SurveyTask:
             return SurveyReport(largest, longest, sizes, _NONE, _EMPTY, smallest=smallest)
         means = block @ self.theta
         top = largest_entries(means, self.keep)
-        rounding, tie = _doubts(self.theta, self.tie_tolerance)
-        doubt = rounding * lengths
-        floor = float((means - doubt).max())
-        near = float(lengths[means + doubt >= floor].max())
-        most = means + doubt + tie * lengths
-        contenders = np.flatnonzero(most >= floor - _WIDER * tie * longest)
+        rounding, tie = _mean_errors(self.theta, self.tie_tolerance)
+        error = rounding * lengths
+        best_mean_lower = float((means - error).max())
+        longest_best_arm = float(lengths[means + error >= best_mean_lower].max())
+        most = means + error + tie * lengths
+        contenders = np.flatnonzero(most >= best_mean_lower - _LONGER * tie * longest)
         return SurveyReport(
-            largest, longest, sizes, top + start, means[top], None, contenders + start, floor, float(most.max()), near,
-            smallest=smallest,
+            largest, longest, sizes, top + start, means[top], None, contenders + start,
+            best_mean_lower, float(most.max()), longest_best_arm, smallest=smallest,
         )  # fmt: skip
 
 
-def _doubts(theta: Array, tie_tolerance: float) -> tuple[float, float]:
-    """What rounding and the tolerance for ties can hide of a mean, per unit of the arm's length: Σ|x_i θ_i| <= |x||θ|."""
+def _mean_errors(theta: Array, tie_tolerance: float) -> tuple[float, float]:
+    """Rounding error of a mean and the tolerance for ties, each per unit of the arm's length: Σ|x_i θ_i| <= |x||θ|."""
     size = float(np.linalg.norm(theta))
     return (len(theta) + 2) * EPS * size, tie_tolerance * size
 
 
 @dataclass(frozen=True, eq=False)
 class ContenderTask:
-    """All arms that may tie for the best mean, once it is known what that mean reaches and how long its arm can be."""
+    """All arms that may tie for the best mean, given a lower bound on that mean and an upper bound on the length of its arm."""
 
     theta: Array
     tie_tolerance: float
-    floor: float
-    near: float
+    best_mean_lower: float
+    longest_best_arm: float
 
     def __call__(self, start: int, block: Array) -> IntArray:
         """Their indices."""
-        rounding, tie = _doubts(self.theta, self.tie_tolerance)
+        rounding, tie = _mean_errors(self.theta, self.tie_tolerance)
         most = block @ self.theta + (rounding + tie) * np.sqrt(np.einsum("ij,ij->i", block, block))
-        return np.flatnonzero(most >= self.floor - tie * self.near) + start
+        return np.flatnonzero(most >= self.best_mean_lower - tie * self.longest_best_arm) + start
 
 
 def merge_surveys(reports: Sequence[SurveyReport], keep: int, tie: float = 0.0) -> SurveyReport:
@@ -118,14 +118,15 @@ def merge_surveys(reports: Sequence[SurveyReport], keep: int, tie: float = 0.0) 
     top = np.concatenate([r.top for r in reports])
     means = np.concatenate([r.top_means for r in reports])
     order = np.argsort(-means, kind="stable")[:keep]
-    floor = max(r.floor for r in reports)
-    near = max(r.near for r in reports if r.reach >= floor)
-    close = [r for r in reports if r.reach + tie * near >= floor]
+    best_mean_lower = max(r.best_mean_lower for r in reports)
+    longest_best_arm = max(r.longest_best_arm for r in reports if r.best_mean_upper >= best_mean_lower)
+    close = [r for r in reports if r.best_mean_upper + tie * longest_best_arm >= best_mean_lower]
     return SurveyReport(
         max(r.largest for r in reports), max(r.longest for r in reports), np.max([r.sizes for r in reports], axis=0),
         top[order], means[order], None,
-        np.concatenate([r.contenders for r in close]), floor, max(r.reach for r in reports), near,
-        all(near <= _WIDER * r.longest for r in close), min(r.smallest for r in reports),
+        np.concatenate([r.contenders for r in close]),
+        best_mean_lower, max(r.best_mean_upper for r in reports), longest_best_arm,
+        all(longest_best_arm <= _LONGER * r.longest for r in close), min(r.smallest for r in reports),
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def survey(store: ArmStore, theta: Array | None, tie_tolerance: float = 0.0) -> 
     report = merge_surveys(reports, keep, tie_tolerance * float(np.linalg.norm(theta)))
     if report.complete:
         return report
-    again = ContenderTask(theta, tie_tolerance, report.floor, report.near)
+    again = ContenderTask(theta, tie_tolerance, report.best_mean_lower, report.longest_best_arm)
     return replace(report, contenders=np.concatenate(list(store.scan(again))))
 
 

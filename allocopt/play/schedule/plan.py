@@ -28,6 +28,10 @@ def check_choices(solution: Any, order: Any, rounding: Any) -> None:
     if solution.status is Status.FAILED:
         reason = solution.stats.get("reason", "no reason given")
         raise InvalidOption(f"solution: expected one with an allocation, got a FAILED one ({reason})")
+    if solution.program.kind in ("contextual", "duelling"):
+        raise InvalidOption(
+            f"solution: expected the allocation of arms that can be played in any order, got that of a {solution.program.kind} program"
+        )
     for name, value, known in (("order", order, ORDERS), ("rounding", rounding, (*ROUNDINGS, None))):
         if value not in known:
             raise InvalidOption(f"{name}: expected {', '.join(repr(x) for x in known if x)}, got {value!r}")
@@ -43,7 +47,8 @@ def pulls_so_far(solution: Solution, played: Any) -> IntArray:
 
 def fixed_number_of_rounds(program: AllocationProgram) -> bool:
     """Designs (best arm, G-optimal, general without free arms): proportions of n rounds rather than numbers of pulls."""
-    return program.kind in ("best_arm", "g_optimal") or (program.kind == "general" and not len(program.free))
+    designs = ("best_arm", "top_m", "threshold", "transductive", "g_optimal")
+    return program.kind in designs or (program.kind == "general" and not len(program.free))
 
 
 def planned_scale(solution: Solution, n: int, level: Any, constant: float) -> float:

@@ -22,7 +22,7 @@ from allocopt.base.validation import Array, IntArray, frozen, whole_number
 from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
-from allocopt.model.standing import usable
+from allocopt.model.status_text import usable
 from allocopt.play.schedule.constraint_check import ConstraintCheck
 from allocopt.play.schedule.files import schedule_document, write_csv, write_json
 from allocopt.play.schedule.plan import (
@@ -233,6 +233,8 @@ class Schedule:
         now = self.length if t is None else self._round(t)
         counts = (self.played + self.pulls_at(now)).astype(np.float64)
         program = self.solution.program
+        if program.noise_variance is not None:
+            counts /= program.noise_variance
         return ConstraintCheck(
             now,
             np.arange(program.n_targets) if program.target_arms is None else program.target_arms,

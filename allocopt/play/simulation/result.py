@@ -160,7 +160,7 @@ def _heading(result: SimulationResult) -> dict[str, Any]:
         "bandit": {
             "arms": bandit.arms.tolist(),
             "theta": bandit.theta.tolist(),
-            "noise_variance": bandit.noise_variance,
+            "noise_variance": np.asarray(bandit.noise_variance).tolist(),
             "tie_tolerance": bandit.tie_tolerance,
             "optimal_arms": bandit.optimal_arms.tolist(),
             "labels": None if bandit.labels is None else list(bandit.labels),

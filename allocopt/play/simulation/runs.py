@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,7 +110,7 @@ def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:
     """Runs ``first`` to ``last`` − 1, one after the other."""
     bandit, policy = experiment.bandit, experiment.policy
     setting = experiment.setting
-    sigma = math.sqrt(bandit.noise_variance)
+    sigma = np.sqrt(bandit.noise_variance)
     state = policy.initial_state(setting) if experiment.compiled else None
     regret = np.empty((last - first, len(experiment.times)))
     pulls = np.empty((last - first, bandit.n_arms), np.int64)
@@ -154,14 +153,15 @@ def _play_interpreted(
     count = getattr(note_pull, "py_func", note_pull)
     arms = setting.arms.copy()
     arms.flags.writeable = False  # a user's policy must not change the arms that the other runs use
-    player = experiment.policy.start(arms, setting.horizon, setting.noise_variance, own)
+    told = setting.noise_variance if setting.variances is None else setting.variances
+    player = experiment.policy.start(arms, setting.horizon, told, own)
     for method in ("choose", "update"):
         if not callable(getattr(player, method, None)):
             raise InvalidOption(f"policy {name}: expected start() to return a player with {method}(), got {player!r}")
     for t in range(1, setting.horizon + 1):
         arm = checked_arm(name, player.choose(), setting.n_arms, t)
         if environment is None:
-            reward = float(ledger.means[arm] + ledger.sigma * noise.standard_normal())
+            reward = float(ledger.means[arm] + ledger.sigma[arm] * noise.standard_normal())
         else:
             try:
                 reward = checked_reward(environment(arm, t, noise), arm, t)

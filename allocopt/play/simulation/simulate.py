@@ -301,6 +301,10 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
         )
     if isinstance(experiment.policy, Policy):
         found.extend(experiment.policy.notes(experiment.setting))
+        if bandit.variances is not None and not experiment.policy.uses_variances:
+            found.append(
+                f"the policy knows one σ²: it takes the largest of the arms' variances, {bandit.variances.max():g}, for that of all"
+            )
         if not COMPILED:
             found.append("numba is not installed (extra `fast`): everything was interpreted, hundreds of times slower")
     return tuple(found)

@@ -45,7 +45,7 @@ def digest(bandit: LinearBandit) -> str:
     for array in (bandit.arms, bandit.theta, bandit.gaps):
         sha.update(repr(array.shape).encode())
         sha.update(np.ascontiguousarray(array).tobytes())
-    sha.update(repr(bandit.noise_variance).encode())
+    sha.update(repr(np.asarray(bandit.noise_variance).tolist()).encode())
     return sha.hexdigest()[:16]
 
 

@@ -308,7 +308,7 @@ def test_python_objects_in_numpy_files_are_called_that(tmp_path):
         ({"arms": np.eye(2), "theta": np.array(["a", "b"])}, ["theta"]),
         ({"arms": np.eye(2), "theta": np.ones(3)}, ["theta", "2", "3"]),
         ({"arms": np.eye(2), "gaps": np.ones(3)}, ["gaps", "2", "3"]),
-        ({"arms": np.eye(2), "noise_variance": np.ones(2)}, ["noise_variance"]),
+        ({"arms": np.eye(2), "noise_variance": np.ones(3)}, ["noise_variance", "2 arms"]),
         ({"arms": np.eye(2), "noise_variance": np.array("x")}, ["noise_variance"]),
         ({"arms": np.eye(2), "thetas": np.ones(2)}, ["thetas"]),
     ],

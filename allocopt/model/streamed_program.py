@@ -1,4 +1,4 @@
-"""ArmBlocks: a program over arms that are looked at block by block, as its lazy arrays see it.
+"""Programs whose arms are read block by block: where the arms are, their costs and radii, and arrays that are made when asked for.
 
 The regret, horizon and G-optimal programs without bounds: costs Δ, and a target for every arm with a positive gap.
 """
@@ -22,7 +22,7 @@ __all__ = ["ArmBlocks", "BlockArray", "GapRule"]
 
 @dataclass(frozen=True, eq=False)
 class GapRule:
-    """The cost of every arm: from θ, from a given vector (which then comes with each block), or 1."""
+    """How the cost of an arm is found: its gap from θ, its entry of a given vector (which comes with each block), or 1."""
 
     theta: Array | None = None
     best_row: Array = field(default_factory=lambda: np.zeros(0))
@@ -36,14 +36,14 @@ class GapRule:
         return float(self.best_row @ self.theta)
 
     def doubt(self, sizes: Array) -> float:
-        """What rounding can do to a gap in plain arithmetic, for arms with entries of at most these sizes."""
+        """A bound on the rounding error of a gap in plain arithmetic, for arms with entries of at most these sizes."""
         if self.theta is None:
             return 0.0
         bound = plain_doubt(sizes[None], self.theta) + plain_doubt(self.best_row[None], self.theta)
         return float(bound[0]) * (1.0 + 8.0 * UNIT)
 
     def careful(self, rows: Array, given: Array | None) -> Array:
-        """Gaps of some rows, to `GAP_ERROR`."""
+        """Gaps of some rows, each with a relative error of at most `GAP_ERROR`."""
         if self.theta is None:
             return np.ones(len(rows)) if given is None else given
         doubt = plain_doubt(rows, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
@@ -52,7 +52,7 @@ class GapRule:
 
 @dataclass(frozen=True, eq=False)
 class ArmBlocks:
-    """Where the arms are, what one look at them found, and how an arm's cost and radius follow from its row."""
+    """A program over arms in a store: the store, the survey of its arms, and how an arm's cost and radius follow from its row."""
 
     store: ArmStore
     survey: SurveyReport

@@ -1,4 +1,4 @@
-"""What an answer is worth, in words: whether it can be used, what it assumes, and whether its proof bears it out."""
+"""What an answer is worth, in words: whether it can be used, what it assumes, and whether its proof confirms it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allocopt.model.solution import Solution, Status
 if TYPE_CHECKING:
     from allocopt.certify.enclosure import Enclosure
 
-__all__ = ["caveat", "confirmed", "taken_for_granted", "usable", "why_not"]
+__all__ = ["assumption_sentences", "caveat", "confirmed", "usable", "why_not"]
 
 _ROUNDING = 1e-12  # relative difference between claimed and proven bounds that both sides' own rounding explains
 
@@ -35,7 +35,7 @@ def caveat(solution: Solution) -> str:
     return f"{solution.status.name}: {'; '.join(part for part in (reason, assumed) if part)}"
 
 
-def taken_for_granted(solution: Solution, enclosure: Enclosure | None, most: int = 5) -> Iterator[str]:
+def assumption_sentences(solution: Solution, enclosure: Enclosure | None, most: int = 5) -> Iterator[str]:
     """What the bounds and their proof assume, a sentence each and none twice."""
     yield from sentences(solution.assumptions, most)
     if enclosure is None:

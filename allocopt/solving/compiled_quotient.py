@@ -10,12 +10,10 @@ import numpy as np
 from allocopt.base.compiling import kept_on_disk
 from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.linear.loops import ENTRY, inside
+from allocopt.solving.kernel_codes import NEEDS_ORDINARY_PATH, NOTHING_TO_EXPLORE, SEVERAL_FREE_ARMS
 
-__all__ = ["NOTHING", "SEVERAL", "UNUSUAL", "quotient"]
+__all__ = ["quotient"]
 
-NOTHING = 2  # codes of `kernel.REASONS`
-UNUSUAL = 3
-SEVERAL = 6
 _EXACT_PRODUCT = 1e-270  # above it the rounding error of a product is a double
 _SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.base.double_double
 
@@ -63,25 +61,25 @@ def _ratio(x: Any, x_low: Any, y: Any, y_low: Any) -> Any:
 
 @inside
 def _free_arm(arms: Any, gaps: Any) -> Any:
-    """The arm of gap 0, −1 if there is none but zero, or minus a code."""
+    """The index of the one nonzero arm of gap 0, −1 if there is none, or minus a code of `kernel_codes`."""
     k, d = arms.shape
     free = -1
     for i in range(k):
         nonzero = False
         for c in range(d):
-            if not abs(arms[i, c]) <= 1.0:  # nor a number at all, perhaps
-                return -UNUSUAL
+            if not abs(arms[i, c]) <= 1.0:  # also true of nan
+                return -NEEDS_ORDINARY_PATH
             nonzero = nonzero or arms[i, c] != 0.0
         if gaps[i] == 0.0 and nonzero:
             if free >= 0:
-                return -SEVERAL
+                return -SEVERAL_FREE_ARMS
             free = i
     return free
 
 
 @inside
 def _entry_modulo(arm: Any, free: Any, c: Any, pivot: Any) -> Any:
-    """Entry c of an arm modulo the free one, x_c − x_P f_c/f_P, where P is the column ``pivot``; and whether it is beyond doubt."""
+    """Entry c of an arm modulo the free one, x_c − x_P f_c/f_P with P the column ``pivot``; and whether it is accurate."""
     slope, slope_low = _ratio(free[c], 0.0, free[pivot], 0.0)
     terms = abs(arm[c]) + abs(arm[pivot] * slope)
     entry, _ = _minus_multiple(arm[c], 0.0, arm[pivot], 0.0, slope, slope_low)
@@ -90,7 +88,7 @@ def _entry_modulo(arm: Any, free: Any, c: Any, pivot: Any) -> Any:
         high, low = _product(arm[c], free[pivot])
         other_high, other_low = _product(arm[pivot], free[c])
         return 0.0, high == other_high and low == other_low and abs(high) > _EXACT_PRODUCT
-    # what is small beside its terms may be rounding of the input: that is a matter of judgement, for others
+    # an entry that is tiny beside its terms may be rounding of the input; the ordinary path decides
     return entry, not (entry != 0.0 and abs(entry) <= NOISE * terms)
 
 
@@ -107,7 +105,7 @@ def _without_zero_columns(rows: Any, r: Any) -> Any:
         for i in range(k):
             top = max(top, abs(rows[i, c]))
         if not top < np.inf:
-            return -UNUSUAL
+            return -NEEDS_ORDINARY_PATH
         if top > 0.0:
             factor = math.ldexp(1.0, -math.frexp(top)[1])
             for i in range(k):
@@ -131,7 +129,7 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
             pivot = c
     r = d - (1 if free >= 0 else 0)
     if r == 0:
-        return -NOTHING
+        return -NOTHING_TO_EXPLORE
     found = False
     for i in range(k):
         column = 0  # of the result
@@ -142,11 +140,11 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
             if free >= 0 and gaps[i] != 0.0 and arms[i, pivot] != 0.0 and arms[free, c] != 0.0:
                 entry, certain = _entry_modulo(arms[i], arms[free], c, pivot)
             if not certain:
-                return -UNUSUAL
+                return -NEEDS_ORDINARY_PATH
             rows[i, column] = 0.0 if gaps[i] == 0.0 else entry
             found = found or rows[i, column] != 0.0
             column += 1
-    return _without_zero_columns(rows, r) if found else -NOTHING
+    return _without_zero_columns(rows, r) if found else -NOTHING_TO_EXPLORE
 
 
 quotient = kept_on_disk(_quotient, **ENTRY)

@@ -1,4 +1,4 @@
-"""Quotients for compiled solves: arms in units, modulo those of gap 0, or a code that sends the caller to `allocopt.solve`."""
+"""The rows that compiled solves work on: arms in units, modulo those of gap 0, or a code that sends the caller to `allocopt.solve`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def in_units(sets: Array) -> Array:
         whole = top.max(axis=(1, 2))
         least = np.where(size > 0, size, 1.0).min(axis=(1, 2), initial=1.0)
         fine = (whole >= 1.0 / LARGEST) & (whole <= LARGEST) & (least >= SMALLEST_ENTRY)
-        result: Array = np.ascontiguousarray(sets * units)
+        result: Array = np.ascontiguousarray(sets * units + 0.0)  # −0.0 becomes 0.0
     result[~fine] = np.nan
     return _without_copies(result)
 
@@ -50,22 +50,23 @@ def _without_copies(sets: Array) -> Array:
 def quotient_rows(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
     """Arms in units modulo those of gap 0, into the first r columns of ``rows``; r, or minus a code of ``kernel.REASONS``."""
     rank = int(kernel.quotient(arms, gaps, rows))
-    return rank if rank != -kernel.SEVERAL else _several(kernel, arms, gaps, rows)
+    return rank if rank != -kernel.SEVERAL_FREE_ARMS else _modulo_several(kernel, arms, gaps, rows)
 
 
-def _several(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
+def _modulo_several(kernel: ModuleType, arms: Array, gaps: Array, rows: Array) -> int:
+    """`quotient_rows` where several arms have gap 0: not compiled; a code where the quotient needs an assumption or a decision."""
     try:
         known = free_span(arms, np.flatnonzero(gaps == 0.0))
     except SolverFailed:
-        return -int(kernel.UNUSUAL)
+        return -int(kernel.NEEDS_ORDINARY_PATH)
     if known.assumptions:
-        return -int(kernel.UNUSUAL)
+        return -int(kernel.NEEDS_ORDINARY_PATH)
     quotient, terms = known.modulo.with_terms(arms)
     quotient[gaps == 0.0] = 0.0
     if not quotient.any():
-        return -int(kernel.NOTHING)
+        return -int(kernel.NOTHING_TO_EXPLORE)
     if known.modulo.noise(quotient, terms).any():
-        return -int(kernel.UNUSUAL)
+        return -int(kernel.NEEDS_ORDINARY_PATH)
     quotient = quotient[:, quotient.any(axis=0)]
     rank = int(quotient.shape[1])
     rows[:, :rank] = quotient * column_units(quotient)

@@ -11,7 +11,7 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption, assuming, sentences
-from allocopt.model.standing import caveat, confirmed, taken_for_granted, usable, why_not
+from allocopt.model.status_text import assumption_sentences, caveat, confirmed, usable, why_not
 
 sizes = st.builds(lambda p, e: Fraction(p, 10**e), st.integers(1, 10**12), st.integers(12, 400))
 assumptions = st.lists(
@@ -82,10 +82,10 @@ def test_a_proof_confirms_its_own_solution_and_no_interval_far_from_it(bandit):
     assert not confirmed(dataclasses.replace(s, upper=float("inf")), e)
 
 
-def test_what_is_taken_for_granted_is_said_once():
+def test_an_assumption_is_said_once():
     s = ao.regret_constant([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.5, 0.1]], [0.1, 0.2, 0.3])
     assert s.status is ao.Status.CONDITIONAL
-    said = list(taken_for_granted(s, s.verify()))
-    assert said == list(taken_for_granted(s, None)) == [a.text for a in s.assumptions]
+    said = list(assumption_sentences(s, s.verify()))
+    assert said == list(assumption_sentences(s, None)) == [a.text for a in s.assumptions]
     unaware = dataclasses.replace(s, assumptions=())
-    assert any("arm 1 taken as optimal" in sentence for sentence in taken_for_granted(unaware, s.verify()))
+    assert any("arm 1 taken as optimal" in sentence for sentence in assumption_sentences(unaware, s.verify()))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.solving.quotients import in_units
+from allocopt.solving.compiled_rows import in_units
 
 
 @st.composite

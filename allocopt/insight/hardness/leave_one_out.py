@@ -16,7 +16,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Status
-from allocopt.model.standing import caveat
+from allocopt.model.status_text import caveat
 from allocopt.solving.refine import resolved_bounds
 from allocopt.solving.solve import solve
 
@@ -104,7 +104,8 @@ def without(bandit: LinearBandit, arm: int) -> LinearBandit:
     kept = np.flatnonzero(np.isin(rest, bandit.optimal_arms))
     labels = None if bandit.labels is None else tuple(bandit.labels[i] for i in rest.tolist())
     return LinearBandit(
-        bandit.arms_in_memory[rest], bandit.theta, bandit.noise_variance, bandit.tie_tolerance,
+        bandit.arms_in_memory[rest], bandit.theta,
+        bandit.noise_variance if bandit.variances is None else bandit.variances[rest], bandit.tie_tolerance,
         kept if len(kept) else None, labels,  # type: ignore[arg-type]
     )  # fmt: skip
 
