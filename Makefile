@@ -25,7 +25,7 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(CORES) -m slow
 
 laws: $(STAMP)
-	ALLOCOPT_EXAMPLES=$(or $(ALLOCOPT_EXAMPLES),3000) $(BIN)/python -m pytest -n $(CORES) tests/solving/test_laws.py tests/solvers/test_methods_agree.py
+	ALLOCOPT_EXAMPLES=$(or $(ALLOCOPT_EXAMPLES),3000) $(BIN)/python -m pytest -n $(CORES) tests/solving/test_laws.py tests/solving/test_named_laws.py tests/solvers/test_methods_agree.py
 
 torture: $(STAMP)
 	$(BIN)/python benchmarks/torture.py --instances $(or $(ALLOCOPT_TORTURE),20000)

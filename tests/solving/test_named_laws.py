@@ -1,0 +1,86 @@
+"""Laws of the named programs over instances that are hard to be right on."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import answered, bandits
+
+import allocopt as ao
+
+TOL = 1e-6  # arms over nine orders of magnitude, all of them costing 1: 1e-8 is not always reached
+SOLVED = (ao.Status.CERTIFIED, ao.Status.CONDITIONAL)
+
+
+def overlap(one, other):
+    assert answered(one) and answered(other)
+    assert one.lower <= other.upper and other.lower <= one.upper
+
+
+@given(bandits())
+def test_one_context_is_the_bandit(bandit):
+    assume(len(bandit.suboptimal_arms))
+    context = ao.ContextualBandit([bandit.arms], bandit.theta, noise_variance=bandit.noise_variance)
+    assert np.array_equal(context.gaps, bandit.gaps)
+    one, other = ao.solve(ao.programs.contextual(context)), ao.solve(ao.programs.regret(bandit))
+    assert (one.lower, one.upper, one.status) == (other.lower, other.upper, other.status)
+
+
+def made(maker, bandit, *more):
+    try:
+        return maker(bandit, *more)
+    except ao.InvalidInstance:
+        assume(False)
+
+
+@given(bandits())
+def test_the_top_one_is_the_best_arm(bandit):
+    best = made(ao.programs.best_arm, bandit)
+    overlap(ao.solve(made(ao.programs.top_m, bandit, 1), tol=TOL), ao.solve(best, tol=TOL))
+
+
+@given(bandits())
+def test_items_that_are_the_arms_make_the_best_arm(bandit):
+    best = made(ao.programs.best_arm, bandit)
+    same = ao.programs.transductive(bandit.arms, bandit.arms, bandit.theta, bandit.noise_variance)
+    overlap(ao.solve(same, tol=TOL), ao.solve(best, tol=TOL))
+
+
+@given(bandits(), st.sampled_from([0.25, 4.0]))
+def test_variances_of_all_arms_times_a_number_multiply_the_value(bandit, factor):
+    assume(len(bandit.suboptimal_arms))
+    each = 2.0 ** (np.arange(bandit.n_arms) % 3)
+    one, other = (
+        ao.solve(ao.programs.regret(ao.LinearBandit(bandit.arms, bandit.theta, each * f))) for f in (1.0, factor)
+    )
+    assert answered(one) and answered(other)
+    assert one.lower * factor <= other.upper * (1 + 1e-12) and other.lower <= one.upper * factor * (1 + 1e-12)
+
+
+@given(bandits(), st.data())
+def test_louder_arms_never_cost_less(bandit, data):
+    assume(len(bandit.suboptimal_arms))
+    which = data.draw(st.integers(0, bandit.n_arms - 1))
+    each = np.ones(bandit.n_arms)
+    each[which] = 4.0
+    quiet = ao.solve(ao.programs.regret(bandit))
+    loud = ao.solve(ao.programs.regret(ao.LinearBandit(bandit.arms, bandit.theta, each * bandit.noise_variance)))
+    assert answered(quiet) and answered(loud)
+    assert quiet.lower <= loud.upper
+
+
+@given(bandits())
+def test_a_larger_epsilon_never_costs_more(bandit):
+    assume(len(np.unique(bandit.arms, axis=0)) > 1 and bandit.gap_max > 0)
+    small, large = bandit.gap_max / 8, bandit.gap_max / 2
+    first, second = (ao.solve(made(ao.programs.best_arm, bandit, e)) for e in (small, large))
+    assume(first.status in SOLVED and second.status in SOLVED)
+    assert second.lower <= first.upper
+
+
+@pytest.mark.parametrize("program", [ao.programs.best_arm, lambda b: ao.programs.top_m(b, 2), ao.programs.duelling])
+def test_permuted_arms_change_nothing(program):
+    rng = np.random.default_rng(1)
+    arms, theta = rng.normal(size=(6, 3)), rng.normal(size=3)
+    order = rng.permutation(6)
+    overlap(ao.solve(program(ao.LinearBandit(arms, theta))), ao.solve(program(ao.LinearBandit(arms[order], theta))))
