@@ -1,4 +1,4 @@
-"""Mutation testing of the certificate: small changes to its code, one at a time, that the tests of tests/certify must notice.
+"""Mutation testing of the certificate: small changes to its code, one at a time, that the tests must notice.
 
     python benchmarks/mutants.py                       everything that is not in the results yet
     python benchmarks/mutants.py --file canonical --most 50 --seed 1
@@ -32,23 +32,29 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS, HARMLESS, REPORT = HERE / "mutants.jsonl", HERE / "mutants_harmless.json", HERE / "MUTANTS.md"
-TIMEOUT = 60  # seconds of processor time; the judges take a tenth of that
+TIMEOUT = 20  # seconds of processor time; the judges take a quarter of that
 MEMORY = 6 * 2**30
 _TESTS = "not missing and not without_a_margin and not without_its_margins"  # tests of the tests themselves
 _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "canonical.py": ("parts", "margins", "balls"),
-    "modulo.py": ("parts", "modulo", "span", "reduction"),
-    "span.py": ("parts", "span", "reduction", "balls"),
-    "reduction.py": ("parts", "reduction", "span", "balls"),
-    "feasibility.py": ("parts", "balls", "reduction"),
-    "balls.py": ("parts", "balls"),
-    "gaps.py": ("parts", "modulo"),
-    "exact.py": ("parts", "reduction", "balls"),
-    "floating.py": ("parts", "margins", "modulo"),
-    "assumptions.py": ("span", "reduction"),
+    "allocopt/certify/canonical.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/frame.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
+    "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
+    "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
+    "allocopt/certify/feasibility.py": ("parts", "balls", "reduction"),
+    "allocopt/certify/exactly/balls.py": ("parts", "balls"),
+    "allocopt/certify/exactly/program.py": ("parts", "reduction", "balls"),
+    "allocopt/certify/verdict.py": ("verdict", "by_block", "proof"),
+    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
+    "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
+    "allocopt/certify/enclosure.py": ("enclosure", "proof"),
+    "allocopt/linear/gaps.py": ("parts", "modulo"),
+    "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
+    "allocopt/linear/assumptions.py": ("span", "reduction"),
 }
 # functions that only propose what others check: their mutants come last
 PROPOSALS = (
@@ -259,11 +265,11 @@ class _Finder(ast.NodeVisitor):
                 self._add(node, f"({changed!r})")
 
 
-def found(folder: str, name: str) -> str:
-    """The path of a file in one of the project's folders, wherever it is there now."""
-    paths = [p for p in (ROOT / folder).rglob(name) if "commands" not in p.parts]
+def test_file(name: str) -> str:
+    """The path of the tests of that name, in whatever folder they are."""
+    paths = list((ROOT / "tests").rglob(f"test_{name}.py"))
     if len(paths) != 1:
-        raise SystemExit(f"expected one {name} in {folder}/, found {len(paths)}")
+        raise SystemExit(f"expected one test_{name}.py in tests/, found {len(paths)}")
     return paths[0].relative_to(ROOT).as_posix()
 
 
@@ -319,21 +325,26 @@ def kills(results: Iterable[dict[str, Any]], file: str, where: str) -> Counter[s
 class Judge:
     """A copy of the package, and a process that tries the judges on it and inherits what is slow to import."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, like: Judge | None = None) -> None:
         self.folder = folder
         self.log = folder / "log.txt"
-        folder.mkdir()
-        copy_of_the_package(folder)
+        if like is None:
+            folder.mkdir()
+            copy_of_the_package(folder)
+        else:  # with its machine code, which begins to be written when the code is judged as it is
+            shutil.copytree(like.folder, folder, symlinks=True)
         self.mutant: Mutant | None = None
 
     def begin(self, file: str, mutant: Mutant | None, first: Counter[str]) -> None:
         """Start judging a mutant of a file, or the file as it is; the tests in ``first`` come first."""
         self.file, self.mutant = file, mutant
-        text = (ROOT / file).read_text(encoding="utf-8")
-        (self.folder / file).write_text(changed(text, mutant) if mutant else text, encoding="utf-8")
+        if mutant is not None:
+            text = (ROOT / file).read_text(encoding="utf-8")
+            (self.folder / file).write_text(changed(text, mutant), encoding="utf-8")
         self.start = time.perf_counter()
         self.child = os.fork()
         if self.child == 0:
+            sys.dont_write_bytecode = mutant is not None
             _run_judges(self.folder, file, self.log, first)
 
     def done(self) -> tuple[str, float, str] | None:
@@ -342,7 +353,8 @@ class Judge:
         spent = time.perf_counter() - self.start
         if not ended:
             return None
-        shutil.copy(ROOT / self.file, self.folder / self.file)
+        if self.mutant is not None:
+            shutil.copy(ROOT / self.file, self.folder / self.file)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
             return "timeout", spent, ""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -368,10 +380,9 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
         os.dup2(out, 2)
         os.chdir(folder)
         sys.path[:] = [str(folder), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, HERE))]
-        sys.dont_write_bytecode = True
         import pytest
 
-        tests = [found("tests", f"test_{name}.py") for name in JUDGES[Path(file).name]]
+        tests = [test_file(name) for name in JUDGES[file]]
         code = int(
             pytest.main(
                 [
@@ -410,18 +421,13 @@ def chosen(files: list[str]) -> Iterator[tuple[str, Mutant]]:
             yield mutant.key, mutant
 
 
-def run(files: list[str], most: int | None, seed: int, again: bool, processes: int) -> None:
-    """Judge what is left to judge."""
+def run(files: list[str], most: int | None, seed: int, again: str | None, processes: int) -> None:
+    """Judge what is left to judge, or survivors again: those without a reason, or all of them."""
     before = known()
-    if again:
-        reasons = harmless()
-        left = [
-            (k, m)
-            for k, m in chosen(files)
-            if k in before
-            and before[k]["result"] == "survived"
-            and "not judged again" in (reason(reasons, m) or "not judged again")
-        ]
+    if again is not None:
+        reasons = harmless() if again == "unexplained" else {}
+        survivors = [(k, m) for k, m in chosen(files) if k in before and before[k]["result"] == "survived"]
+        left = [(k, m) for k, m in survivors if reason(reasons, m) is None]
     else:
         left = [(k, m) for k, m in chosen(files) if k not in before]
     random.Random(seed).shuffle(left)
@@ -430,10 +436,10 @@ def run(files: list[str], most: int | None, seed: int, again: bool, processes: i
     for name in LOADED:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as temporary:
-        judges = [Judge(Path(temporary) / str(n)) for n in range(processes)]
+        judges = [Judge(Path(temporary) / "0")]
         for file in files:
             print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
-        for file in {JUDGES[Path(m.file).name]: m.file for _, m in left}.values():
+        for file in {JUDGES[m.file]: m.file for _, m in left}.values():
             judges[0].begin(file, None, Counter())
             while (verdict := judges[0].done()) is None:
                 time.sleep(0.05)
@@ -441,6 +447,7 @@ def run(files: list[str], most: int | None, seed: int, again: bool, processes: i
             if verdict[0] != "survived":
                 print(judges[0].log.read_text())
                 raise SystemExit("the judges do not like the code as it is")
+        judges += [Judge(Path(temporary) / str(n), judges[0]) for n in range(1, processes)]
         _judge_all(judges, left, list(before.values()))
 
 
@@ -501,13 +508,13 @@ def report() -> str:
     lines = [
         "# Mutants of the certificate", "",
         "`make mutants` changes the code of the certificate in one place at a time (an operator, a comparison, a number, a",
-        "condition, a deleted statement) and asks the tests of `tests/certify` whether they notice. By `benchmarks/mutants.py`.",
+        "condition, a deleted statement) and asks the tests whether they notice. By `benchmarks/mutants.py`.",
         "Killed includes timeouts.", "",
         "| file | mutants | run | killed | timeouts | survived | not run |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     totals = [0] * 6
     survivors: list[tuple[Mutant, str]] = []
-    for file in (found("allocopt", name) for name in JUDGES):
+    for file in JUDGES:
         all_of_it = list(chosen([file]))
         ran = [(results[k]["result"], m) for k, m in all_of_it if k in results]
         dead = sum(r != "survived" for r, _ in ran)
@@ -533,16 +540,17 @@ def report() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--file", action="append", help="only files whose name contains this (may be repeated)")
+    parser.add_argument("--file", action="append", help="only files whose path contains this (may be repeated)")
     parser.add_argument("--most", type=int, help="at most so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", action="store_true", help="only survivors without a reason, after new tests")
+    parser.add_argument(
+        "--again", choices=("unexplained", "all"), help="survivors (without a reason, or all), after new tests"
+    )
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--report", action="store_true", help="only write MUTANTS.md")
     arguments = parser.parse_args()
-    names = [name for name in JUDGES if not arguments.file or any(part in name for part in arguments.file)]
+    files = [file for file in JUDGES if not arguments.file or any(part in file for part in arguments.file)]
     if not arguments.report:
-        files = [found("allocopt", name) for name in names]
         run(files, arguments.most, arguments.seed, arguments.again, arguments.processes)
     REPORT.write_text(report(), encoding="utf-8")
 

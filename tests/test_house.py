@@ -13,17 +13,6 @@ MOST_ENTRIES = 13  # in a folder
 MOST_LINES = {"allocopt": 400, "solvers": 400, "tests": 500}  # in a file
 MOST_LINES_OF_A_FUNCTION = 60  # where algorithms and certificates are, docstring included
 
-BEING_SPLIT = {
-    "short files": """
-        tests/certify/test_margins.py
-    """,
-    "short functions": "",
-    "construction": "",
-    "streamed": "",
-    "imports": "",
-}
-"""Files that break a rule today and are being worked on, by rule."""
-
 HEAVY = (
     "numba", "matplotlib", "cvxpy", "dask", "distributed", "networkx", "flint", "pyarrow", "pandas",
     "scipy.optimize", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
@@ -43,12 +32,10 @@ ALLOWED_INSIDE = {
 }
 
 
-def files(rule, *folders):
+def files(*folders):
     """Python files to hold to a rule, without those that are reached through the link allocopt/solvers a second time."""
     found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    names = sorted(path.relative_to(ROOT).as_posix() for path in found if "allocopt/solvers/" not in path.as_posix())
-    split = pytest.mark.xfail(reason="being split", strict=False)
-    return [pytest.param(name, marks=[split] if name in BEING_SPLIT[rule].split() else []) for name in names]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found if "allocopt/solvers/" not in path.as_posix())
 
 
 def folders():
@@ -68,13 +55,13 @@ def test_a_folder_can_be_taken_in_at_a_glance(folder):
     assert len(entries) <= MOST_ENTRIES, entries
 
 
-@pytest.mark.parametrize("name", files("short files", "allocopt", "solvers", "tests"))
+@pytest.mark.parametrize("name", files("allocopt", "solvers", "tests"))
 def test_a_file_is_short(name):
     lines = len((ROOT / name).read_text(encoding="utf-8").splitlines())
     assert lines <= MOST_LINES[name.partition("/")[0]]
 
 
-@pytest.mark.parametrize("name", files("short functions", "solvers", "allocopt/certify"))
+@pytest.mark.parametrize("name", files("solvers", "allocopt/certify"))
 def test_a_function_is_short_where_algorithms_and_certificates_are(name):
     functions = [node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: node.end_lineno - node.lineno + 1 for node in functions}
@@ -86,7 +73,7 @@ def _is_dict_of_an_object(node):
     return named or (isinstance(node, ast.Call) and ast.unparse(node.func) == "vars")
 
 
-@pytest.mark.parametrize("name", files("construction", "allocopt", "solvers"))
+@pytest.mark.parametrize("name", files("allocopt", "solvers"))
 def test_objects_are_made_by_their_class(name):
     """Neither object.__new__, which skips the checks of a class, nor writing into the dictionary of an instance."""
     found = []
@@ -104,7 +91,7 @@ def test_objects_are_made_by_their_class(name):
     assert found == []
 
 
-@pytest.mark.parametrize("name", files("streamed", "allocopt", "solvers"))
+@pytest.mark.parametrize("name", files("allocopt", "solvers"))
 def test_nobody_asks_whether_something_is_streamed(name):
     """Small, compiled and streamed arms are behind one protocol."""
     asked = [
@@ -117,7 +104,7 @@ def test_nobody_asks_whether_something_is_streamed(name):
     assert asked == []
 
 
-@pytest.mark.parametrize("name", files("imports", "allocopt", "solvers"))
+@pytest.mark.parametrize("name", files("allocopt", "solvers"))
 def test_imports_are_at_the_top_but_for_heavy_packages(name):
     """An import inside a function hides what a module depends on."""
     hidden = set()

@@ -105,6 +105,59 @@ def test_balls_enclose_and_are_narrow():
     assert len(seen) >= 2
 
 
+def one_direction(costs, lower, upper, radius):
+    """Arms that are all the same, of different costs: the dual pays for every arm that is cheaper than the best scale."""
+    return plain(np.ones((len(costs), 1)), costs, [[1.0]], [radius], lower, upper), np.ones(1)
+
+
+@pytest.mark.parametrize(
+    ("costs", "lower", "upper", "value"),
+    [
+        ([1.0, 3.0], None, [1.0, np.inf], 13),
+        ([1.0, 3.0], [0.0, 0.0], [0.75, 9.0], Fraction(27, 2)),
+        ([1.0, 3.0], [0.5, 0.0], [1.5, np.inf], 12),
+        ([1.0, 4.0], [1.0, 0.0], [1.5, np.inf], 1 + Fraction(1, 2) + 14),
+        ([1.0, 4.0, 8.0], [1.0, 1.0, 1.0], [1.5, 1.75, np.inf], Fraction(3, 2) + 7 + 14),
+        ([4.0, 1.0], [1.0, 0.0], None, 4 + 4),
+        ([0.0, 2.0], None, [3.0, np.inf], 4),
+    ],
+)
+def test_what_is_over_the_bounds_is_paid_for(costs, lower, upper, value):
+    """α fills the cheap arms first: 5 are needed in all."""
+    program, lam = one_direction(costs, lower, upper, 0.2)
+    least = np.zeros(len(costs)) if lower is None else np.array(lower)
+    most = np.full(len(costs), np.inf) if upper is None else np.array(upper)
+    alpha = least.copy()
+    for i in np.argsort(costs):
+        alpha[i] += min(most[i] - alpha[i], 5.0 - alpha.sum())
+    exact, _ = exact_bounds(program, alpha, lam)
+    low, high, _ = interval_in_balls(reduce(program), alpha * (1 + 1e-15), lam)
+    assert float(exact) == pytest.approx(float(value), rel=1e-12)
+    assert rational(low) <= exact and low >= float(exact) * (1 - 1e-13)
+    assert high == np.inf or high >= float(exact)
+    doubled, _, _ = interval_in_balls(reduce(program), 1.5 * alpha, lam)  # any α will do for the lower bound
+    assert rational(doubled) <= exact_bounds(program, 1.5 * alpha, lam)[0]
+
+
+def test_constraints_that_are_just_met_are_met():
+    program = plain(np.eye(2), [1.0, 1.0], np.eye(2), [1.0, 1.0], None, [3.0, 3.0])
+    assert interval_in_balls(reduce(program), np.ones(2), np.ones(2))[1] == 2.0
+    assert interval_in_balls(reduce(program), np.array([1.0, np.nextafter(1.0, 0.0)]), np.ones(2))[1] == np.inf
+
+
+def test_targets_that_are_known_cost_what_is_fixed():
+    program = plain([[1.0, 0.0], [0.0, 1.0]], [0.0, 3.0], [[1.0, 0.0]], [1.0], [0.0, 2.0], [np.inf, 4.0])
+    assert interval_in_balls(reduce(program), np.array([1.0, 2.0]), np.ones(1))[:2] == (6.0, 6.0)
+
+
+def test_lower_bounds_of_one_are_lower_bounds_too():
+    program = plain(np.ones((2, 1)), [1.0, 1.0], [[1.0]], [0.5], [1.0, 0.0])
+    for alpha in ([1.0, 1.0], [1.0, 2.0], [3.0, 1.0]):
+        low, _, _ = interval_in_balls(reduce(program), np.array(alpha), np.ones(1))
+        exact = exact_bounds(program, np.array(alpha), np.ones(1))[0]
+        assert rational(low) <= exact and low >= float(exact) * (1 - 1e-13)
+
+
 def test_precision_is_left_as_it_was():
     before = ctx.prec
     program, alpha, lam = next(small_programs())
@@ -158,6 +211,7 @@ def test_ends_are_rounded_outwards(monkeypatch):
     assert balls._round_down(wide) <= 0.75 and balls._round_up(wide) >= 1.25
     assert balls._round_down(arb("nan")) == -np.inf and balls._round_up(arb("inf")) == np.inf
     assert balls._width(wide) >= 0.25 and balls._width(arb(0)) == 0.0
+    assert balls._width(arb(-1, 0.25)) >= 0.25
     top = balls._maximum([arb(1, 0.5), arb(1.25), arb(0)])
     assert float(top.lower()) <= 1.25 and float(top.upper()) >= 1.5
 
@@ -171,6 +225,21 @@ def test_claims_about_exact_costs():
     object.__setattr__(bandit, "theta", np.array([1.0, 1.0]))
     with pytest.raises(InvalidProof, match="arm 1 has exact cost 0"):
         interval_in_balls(found, np.array([8.0, 8.0]), np.array([0.0, 8.0]))
+
+
+def test_claims_about_exact_radii():
+    bandit = ao.LinearBandit([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5])
+    found = reduce(ao.programs.best_arm(bandit))
+    object.__setattr__(bandit, "theta", np.array([1.0, 1.0]))
+    with pytest.raises(InvalidProof, match="target 0 has exact radius 0"):
+        interval_in_balls(found, np.array([8.0, 8.0]), np.ones(2))
+
+
+def test_targets_of_ones_in_the_quotient_are_asked_about():
+    """(1, 1) modulo (1, −1) is 1 in units of half: a target like any other."""
+    program = plain([[1.0, -1.0], [1.0, 1.0]], [0.0, 3.0], [[1.0, 1.0]], [0.5])
+    low, high, _ = interval_in_balls(reduce(program), np.array([1.0, 2.0]), np.ones(1))
+    assert (low, high) == pytest.approx((6.0, 6.0))
 
 
 # --- feasibility
@@ -225,6 +294,13 @@ def test_unbounded_arms_are_known_exactly():
     both = plain(rows, [1.0, 1.0], [[0.0, 1.0]], [1e-9], None, [np.inf, np.inf])
     assert infeasible(both) is None
     assert infeasible(plain(rows, [1, 1], [[1.0, 0.0]], [1e-9], None, [np.inf, 2.0])) is None
+
+
+@pytest.mark.parametrize("beyond", [-1e-7, 1e-7])
+def test_proofs_are_about_the_quotient_by_unbounded_arms(beyond):
+    """q(x) = x₁ − x₀: the target is 1 there, though its second entry is 2."""
+    program = plain([[1, 1], [0, 1]], [1, 1], [[1.0, 2.0]], [0.5 * (1 - beyond)], None, [np.inf, 2.0])
+    assert (infeasible(program) is not None) is (beyond > 0)
 
 
 def test_a_direction_that_no_arm_sees():

@@ -1,6 +1,6 @@
 """Parts of the certificate one by one, on numbers that are exact in doubles: what each of them may return, to the last unit.
 
-Where `test_margins` compares with the theorem up to what evaluating a formula in doubles costs, here nothing but the margins is left.
+Where `test_theorem` compares with the theorem up to what evaluating a formula in doubles costs, here nothing but the margins is left.
 """
 
 import dataclasses

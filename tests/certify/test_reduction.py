@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exactly import U, rational, solved, transposed
+from exactly import U, rational, solved
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, SolverFailed
@@ -216,10 +216,6 @@ def test_the_way_back_and_forth():
     assert found.canonical_multipliers(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
 
 
-def gram(rows):
-    return [[sum(x * y for x, y in zip(a, b, strict=True)) for b in transposed(rows)] for a in transposed(rows)]
-
-
 def test_targets_outside_the_span_are_infeasible():
     with pytest.raises(Infeasible, match="target 1 is not in the span"):
         reduce(ao.AllocationProgram([[1, 0]], [1], [[1, 0], [1, 1e-10]], [1.0, 1.0]))
@@ -264,3 +260,55 @@ def test_infeasible_is_said_of_columns_that_are_exactly_dependent_only(order):
     rows = np.array([[1.0, 1.0, 1.0], [1.0, 1.0 - 2.0**-50, 1.0]])[:, order]
     with pytest.raises(SolverFailed, match="target 0"):
         reduce(ao.AllocationProgram(rows, [1, 1], np.array([[0.0, 1.0, 0.0]])[:, order], [1.0]))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]])
+def test_the_column_that_decides_is_that_of_the_worst_target(order):
+    """The first target lies in the span; only the second one says which column matters."""
+    rows = np.array([[1.0, 1.0, 1.0], [1.0, 1.0 - 2.0**-50, 1.0]])[:, order]
+    targets = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])[:, order]
+    with pytest.raises(SolverFailed, match="target 1"):
+        reduce(ao.AllocationProgram(rows, [1, 1], targets, [1.0, 1.0]))
+
+
+def test_differences_of_arms_are_not_rounded_out_of_their_span():
+    """(3, 1) and 2^-53 of it: their difference is no double, but lies on their line all the same."""
+    bandit = ao.LinearBandit([[3.0, 1.0], [3 * 2.0**-53, 2.0**-53]], [1.0, 0.0])
+    program = ao.programs.best_arm(bandit)
+    assert rational(program.targets[0, 0]) != 3 * rational(program.targets[0, 1])
+    assert reduce(program).assumptions == ()
+    assert ao.solve(program).status is ao.Status.CERTIFIED
+
+
+def test_ratios_are_those_of_targets_that_are_the_arms_played():
+    both = ao.AllocationProgram(np.eye(2), [4.0, 2.0], np.eye(2), [1.0, 8.0], target_arms=[0, 1])
+    assert reduce(both).canonical.ratios.tolist() == [2.0, 0.5]
+    for one, features in (([0], [0, 1]), ([1], [0, 1])):
+        program = ao.AllocationProgram(np.eye(2), [1.0, 2.0], np.eye(2)[one], [1.0], target_arms=one)
+        found = reduce(program)
+        assert found.variables.tolist() == features and found.canonical.ratios is None
+    for swapped in ([[0], [1]], [[1], [0]]):  # as many of each, but other arms
+        upper = np.full(2, np.inf)
+        upper[swapped[0]] = 0.0
+        rows = np.ones((2, 1))
+        program = ao.AllocationProgram(rows, [1.0, 2.0], rows[swapped[0]], [1.0], None, upper, swapped[0])
+        found = reduce(program)
+        assert found.variables.tolist() == swapped[1] and found.canonical.ratios is None
+
+
+def test_what_is_fixed_spans_too():
+    program = ao.AllocationProgram(np.eye(2), [1.0, 1.0], [[1.0, 1.0]], [1.0], [2.0, 0.0], [2.0, np.inf])
+    found = reduce(program)
+    assert found.quotient.coordinates == (0, 1) and found.variables.tolist() == [1]
+    assert found.canonical.base.shape == (1, 2)
+    assert ao.solve(program).value == pytest.approx(4.0)
+
+
+def test_only_what_is_fixed_is_known_beforehand():
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    plain = ao.AllocationProgram(rows, [1.0, 1.0, 1.0], np.eye(2), [1.0, 1.0])
+    assert reduce(plain).canonical.base.shape == (0, 2) and reduce(plain).canonical.scalable
+    known = ao.AllocationProgram(rows, [1.0, 1.0, 1.0], np.eye(2), [1.0, 1.0], [0.0, 0.25, 2.0])
+    assert np.count_nonzero(reduce(known).canonical.base) == len(reduce(known).canonical.base) == 1
+    free = ao.AllocationProgram(np.eye(2), [0.0, 1.0], np.eye(2), [1.0, 1.0], [1.0, 0.0])
+    assert reduce(free).canonical.base.shape == (0, 1)

@@ -9,7 +9,7 @@ from exactly import U, dot, gamma, rational, solved
 
 import allocopt as ao
 from allocopt.base import double_double as precise
-from allocopt.linear import gaps, modulo
+from allocopt.linear import floating, gaps, modulo
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.linear.modulo import Modulo
 
@@ -240,6 +240,36 @@ def test_a_map_travels():
         break
 
 
+@pytest.mark.parametrize(
+    ("rest", "pairs", "exact"), [(0.186, 0, 0), (0.151, 1, 0), (7 * 2.0**-50, 1, 0), (5 * 2.0**-50, 1, 1)]
+)
+def test_entries_stay_in_a_tier_only_where_lemma_1_allows_it(rest, pairs, exact, monkeypatch):
+    """n = 1: 5 u T against 2^-47 |q| in doubles, 3·2^-98 T against 2^-48 |q| in pairs; T is 2 + q here."""
+    asked = []
+    for name in ("_in_pairs", "_exactly"):
+        tier = getattr(Modulo, name)
+        monkeypatch.setattr(Modulo, name, lambda *a, name=name, tier=tier: asked.append(name) or tier(*a))
+    mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
+    found = mod(np.array([[1.0, 1.0 + rest]]))[0, 0]
+    assert (asked.count("_in_pairs"), asked.count("_exactly")) == (pairs, exact)
+    assert found == (1.0 + rest) - 1.0
+
+
+def test_whole_numbers_just_beyond_doubles_prove_no_zero():
+    """−2^52 + (2^52 − 1) + 4/3 is 1/3: 3 (2^52 − 1) is odd and above 2^53, and rounded it would make a zero of it."""
+    mod = Modulo.of(np.array([[1.0, 0.0, -(2.0**52 - 1)], [0.0, 3.0, 1.0]]), [0, 1])
+    row = np.array([1.0, -4.0, -(2.0**52)])
+    assert 2**53 < 3 * (2**52 - 1) < 2**54 and Fraction(float(3 * (2**52 - 1))) == 3 * (2**52 - 1) - 1
+    assert mod(row[None])[0, 0] == pytest.approx(1 / 3, rel=1e-13)
+
+
+def test_sums_of_which_every_part_is_left_are_no_zeros():
+    mod = Modulo.of(np.array([[3.0, 0.0, 5.0], [0.0, 3.0, 7.0]]), [0, 1])
+    odd = 1.0 + 2.0**-52
+    rows = np.array([[odd * 2.0**-200, odd * 2.0**-400, odd], [3.0, 3.0, 12.0]])
+    assert mod._vanish(rows, np.arange(2), np.zeros(2, dtype=np.int64)).tolist() == [False, True]
+
+
 # --- gaps
 
 
@@ -352,6 +382,39 @@ def test_the_best_row_is_not_the_one_of_the_largest_mean_in_doubles():
         misled += exact[int(np.argmax(means))] != max(exact)
         assert gaps.best_of(rows, theta, means) == exact.index(max(exact))
     assert misled > 50
+
+
+def test_the_doubt_of_means_is_that_of_lemma_2():
+    for d in (1, 3):
+        found = gaps.plain_doubt(np.full((1, d), -0.5), np.full(d, 2.0))
+        assert found.tolist() == [2 * (d + 4) * floating.UNIT * d + floating.TINY]
+
+
+@pytest.mark.parametrize("worse", [0, 1])
+def test_pairs_that_err_as_much_as_they_may_do_not_hide_the_best(worse, monkeypatch):
+    """One row is better by 2^-99; pairs that are wrong by (d + 2) 2^-98 of their terms each say that the other one is."""
+    rows = np.array([[1.0, 2.0**-99], [1.0, 0.0]])
+    rows = rows if worse else rows[::-1]
+    low = np.array([-4.0, 4.0]) if worse else np.array([4.0, -4.0])
+    monkeypatch.setattr(gaps.precise, "dot", lambda *_: (np.ones(2), low * 2.0**-98))
+    assert gaps.best_of(rows, np.ones(2), np.ones(2)) == 1 - worse
+
+
+def test_the_first_of_those_that_tie_is_the_best():
+    for rows in ([[1.0, 0.0], [1.0, 0.0], [0.5, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]):
+        some = np.array([[0.0, 0.0], *rows])
+        assert gaps.best_of(some, np.ones(2), some.sum(axis=1)) == 1
+
+
+@pytest.mark.parametrize(("units", "exact"), [(9, True), (11, False)])
+def test_gaps_are_taken_from_pairs_where_lemma_2_allows_it(units, exact, monkeypatch):
+    """(d + 4) 2^-98 Σ|x θ| against a quarter of 2^-46 of the gap: for d = 1 and means of about 1 that is 10 units of 2^-50."""
+    asked = []
+    exact_gap = gaps.exact_gap
+    monkeypatch.setattr(gaps, "exact_gap", lambda *row: asked.append(1) or exact_gap(*row))
+    best, row = np.ones(1), np.array([[1.0 - units * 2.0**-50]])
+    found = gaps.refined_gaps(row, np.ones(1), best, np.array([0.5]), np.array([np.inf]))
+    assert found.tolist() == [units * 2.0**-50] and bool(asked) is exact
 
 
 def test_gaps_never_are_negative():

@@ -9,7 +9,7 @@ from exactly import rational
 import allocopt as ao
 from allocopt.base.errors import SolverFailed
 from allocopt.linear import span
-from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
+from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption, assuming, sentences
 from allocopt.linear.span import column_units, free_span, largest_share, outside_span, span_of, spanning_coordinates
 
 
@@ -164,3 +164,41 @@ def test_what_is_assumed_is_in_the_status(epsilon, status):
     assert {a.size for a in s.assumptions} <= {Fraction(epsilon) / (2 + Fraction(epsilon))}
     assert rational(s.lower) <= 2 <= rational(s.upper)
     assert s.upper - s.lower <= 1e-8 * s.lower
+
+
+def test_fewer_rows_than_columns_span_nothing_that_could_be_checked(monkeypatch):
+    rows = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    monkeypatch.setattr(span, "spanning_rows", lambda some: np.arange(1))
+    with pytest.raises(SolverFailed, match="the rank of the arms could not be decided"):
+        spanned(rows)
+
+
+def test_rows_of_which_nothing_is_left_need_no_basis():
+    rows = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    free = free_span(rows, np.array([0]))
+    for arms in ([1, 2], [1], []):
+        found = span_of(rows, np.array(arms, dtype=np.int64), free, np.zeros((len(arms), 1)))
+        assert found.rows.tolist() == [] and found.columns == () and found.assumptions == ()
+        assert found.modulo.n == 1
+
+
+def test_assumptions_in_words_are_rounded_up():
+    made = [
+        Assumption(kind, (n,), Fraction(n, 10**15), f"a{n}") for n, kind in enumerate(["tie", "tie", "dependence"], 1)
+    ]
+    assert assuming([]) == "" and sentences([]) == []
+    assert assuming(made[:1]) == "assuming 1 tie (<= 1e-15)"
+    assert assuming(made) == "assuming 2 ties and 1 dependence (<= 3e-15)"
+    for size, said in (
+        (Fraction(1, 3), "0.34"),
+        (Fraction(1001, 1000), "1.1"),
+        (Fraction(12, 10), "1.2"),
+        (Fraction(1, 2**400), "3.9e-121"),
+    ):
+        assert assuming([Assumption("tie", (0,), size, "")]).endswith(f"(<= {said})")
+        assert Fraction(said) >= size
+    assert sentences(made) == ["a3", "a2", "a1"]
+    assert sentences(made, 2) == ["a3", "a2", "and 1 more"]
+    many = [Assumption("tie", (n,), Fraction(n, 10**15), f"a{n}") for n in range(1, 8)]
+    assert sentences(many[:5]) == ["a5", "a4", "a3", "a2", "a1"]
+    assert sentences(many) == ["a7", "a6", "a5", "a4", "a3", "and 2 more"]

@@ -157,8 +157,8 @@ def merge_prices(reports: Sequence[PriceReport], keep: int) -> PriceReport:
     masks = [r.mask for r in reports if r.mask is not None]
     mask: NDArray[np.bool_] | None = np.concatenate(masks) if len(masks) == len(reports) else None
     return PriceReport(
-        max(r.constraint for r in reports), max(r.price for r in reports), targets, constraints, features, prices,
-        sum(r.alive for r in reports), mask,
+        float(np.max([r.constraint for r in reports])), float(np.max([r.price for r in reports])), targets, constraints,
+        features, prices, sum(r.alive for r in reports), mask,
     )  # fmt: skip
 
 

@@ -152,8 +152,8 @@ class StreamedProblem:
         g = norm2 * part.ratios**2
         found, complete = self._scan(seen, float(g.max()), float(prices.max()), last)
         own = seen.most_constraint(norm2, errors) * part.ratios**2 * seen.up
-        worst = max(float(own.max()), found.constraint) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
-        top_price = max(float(seen.most_price(prices, norm2, errors).max()), found.price)
+        worst = float(np.maximum(own.max(), found.constraint)) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
+        top_price = float(np.maximum(seen.most_price(prices, norm2, errors).max(), found.price))
         if not (np.isfinite(worst) and np.isfinite(top_price)):
             raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
