@@ -29,7 +29,7 @@ ALLOWED_INSIDE = {
     ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
     ("allocopt/policies/schedule/schedule.py", "allocopt.policies.schedule.following"),
     # python-flint, which most solves do without
-    ("allocopt/certify/verdict.py", "allocopt.certify.exactly.balls"),
+    ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),
 }
 
 

@@ -49,8 +49,6 @@ class _State(NamedTuple):
     """First rounds of success and recovery, 0 if they did not come."""
     schedule: Cursor
     """Of the success phase."""
-    place: IntArray
-    """Length 1: the place in it of the arm that was chosen last."""
     targets: Array
     """T̂."""
     reference: Array
@@ -74,8 +72,9 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
         return PAUSE
     if phase == _RECOVERY:
         return optimistic_arm(state.pulls, state.means, t - state.starts[1] + 1, state.scale)
-    state.place[0] = due(state.schedule)  # arms of estimated gap 0 always have pulls left
-    return state.schedule.arms[state.place[0]]
+    place = due(state.schedule)  # arms of estimated gap 0 always have pulls left
+    count_pulls(state.schedule, place, 1)
+    return state.schedule.arms[place]
 
 
 @compiled
@@ -88,9 +87,8 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
         absorb_first(state.ls, t - 1, reward)
         return
     absorb(state.ls, arm, reward)
-    if t <= state.warm_up:
+    if t <= state.warm_up or state.phase[0] == _WARM_UP:
         return
-    count_pulls(state.schedule, state.place[0], 1)
     worst, which = 0.0, 0
     for i in range(len(state.reference)):
         deviation = abs(state.reference[i] - state.ls.means[i])
@@ -150,7 +148,6 @@ class EndOfOptimism(Policy):
             phase=np.zeros(1, np.int64),
             starts=np.zeros(2, np.int64),
             schedule=Cursor.blank(k),
-            place=np.zeros(1, np.int64),
             targets=np.zeros(k),
             reference=np.zeros(k),
             threshold=np.zeros(1),
