@@ -90,7 +90,7 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
         absorb_first(state.ls, t - 1, reward)
         return
     absorb(state.ls, arm, reward)
-    if t <= state.warm_up:
+    if t <= state.warm_up or state.phase[0] == _WARM_UP:
         return
     state.next_arm[0] = arm + 1
     worst, which = 0.0, 0

@@ -28,7 +28,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, positive_number
-from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play
+from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first, refresh
 from allocopt.policies.linucb import spanner_note
 
@@ -195,6 +195,30 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
         state.last_explored[0] = t
 
 
+@compiled
+def _stay(state: Any, t: Any, arm: Any) -> Any:
+    """Before round ``until`` nothing is looked at; the spanner is played once each."""
+    return 1 if t <= len(state.ls.first) else state.until[0] - t
+
+
+@compiled
+def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
+    if count == 1:
+        _update(state, t, arm, total)
+        return
+    state.ls.pulls[arm] += count
+    state.ls.sums[arm] += total
+    state.stale[0] = 1
+    if arm != state.leader[0]:
+        state.explored[0] += count
+        state.last_explored[0] = t + count - 1
+
+
+@entry
+def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
+    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
+
+
 @entry
 def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
     return play(_choose, _update, state, ledger, first, last, noise, rng)
@@ -250,6 +274,7 @@ class OptimalTracking(Policy):
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
+    run_blocks = staticmethod(_run_blocks)
 
     def __post_init__(self) -> None:
         if self.outlook not in _OUTLOOKS:

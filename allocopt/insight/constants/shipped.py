@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidFile, InvalidOption, InvalidProof, NotProven
+from allocopt.base.errors import InvalidFile, InvalidOption, NotProven
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.referee import judge, read
 from allocopt.insight.constants.constant import Constant, Finding, finding
@@ -77,7 +77,7 @@ def check(constant: Constant) -> list[str]:
     """What is wrong with the proof of a row, by the referee in rationals and by the certificate in doubles: nothing, if it holds."""
     try:
         proven(constant)
-    except (InvalidFile, InvalidProof, NotProven) as reason:
+    except InvalidFile as reason:
         return [str(reason)]
     verdict = judge(read(proof_file(constant).read_text(encoding="utf-8")))
     return list(verdict.problems)

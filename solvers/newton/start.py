@@ -22,7 +22,7 @@ from allocopt.linear.dense import (
     total,
     whitener,
 )
-from allocopt.solvers.newton_problem import DEFAULT, Problem, Tuning, relative_gap, white
+from allocopt.solvers.newton.problem import DEFAULT, Problem, Tuning, relative_gap, white
 
 __all__ = ["STEPS", "begin", "cold_allocation", "near_central_path", "warm_allocation"]
 

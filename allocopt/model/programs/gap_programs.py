@@ -1,4 +1,4 @@
-"""The named programs, as users write them: ``allocopt.programs.regret(bandit)``.
+"""Programs whose costs are gaps, with a target for every arm of a positive one; and designs, where every arm costs 1.
 
 Regret is Corollary 2 (`cor:regretlb`), horizon is Definition 9 (`def:opt`), optimism is Section 8 (`sec:optimism`) of the paper.
 """
@@ -19,25 +19,21 @@ from allocopt.model.arms.store import ArmStore
 from allocopt.model.arms.survey import SurveyReport, surveyed, with_gaps
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.contexts import ContextualBandit
-from allocopt.model.identification import best_arm, duelling, threshold, top_m, transductive
-from allocopt.model.learnable import check_bandit, check_learnable, check_some_gap, half_precision
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
+from allocopt.model.programs.learnable import check_bandit, check_learnable, check_some_gap, half_precision
 from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
-    "AllocationProgram",
-    "best_arm",
+    "at_level",
     "contextual",
-    "duelling",
     "g_optimal",
     "horizon",
+    "horizon_at_level",
     "optimism",
     "regret",
     "remaining",
-    "threshold",
-    "top_m",
-    "transductive",
+    "remaining_at_log",
 ]
 
 

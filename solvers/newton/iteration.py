@@ -46,7 +46,7 @@ from allocopt.linear.dense import (
     weighted,
     whitener,
 )
-from allocopt.solvers.newton_problem import (
+from allocopt.solvers.newton.problem import (
     DEFAULT,
     Problem,
     Tuning,
@@ -283,4 +283,4 @@ STEPS: tuple[Callable[..., Any], ...] = (
     keep,
     advance,
 )
-"""The functions that `minimise` and `newton_start` call, each listed after those that it calls itself."""
+"""The functions that `minimise` and `start` call, each listed after those that it calls itself."""

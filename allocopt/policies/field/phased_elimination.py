@@ -17,7 +17,7 @@ from allocopt.actions.spanner import barycentric_spanner
 from allocopt.base.errors import InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.programs import g_optimal
-from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
+from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.solving.solve import solve
 
 __all__ = ["PhasedElimination"]
@@ -36,7 +36,7 @@ class _State(NamedTuple):
     sums: Array
     """Of the rewards of this phase."""
     at: IntArray
-    """Length 1: arms before this one have no pulls due."""
+    """Length 1: arms before this one have had their pulls."""
     phase: IntArray
     """Length 1: how many phases have begun."""
     starts: IntArray
@@ -49,21 +49,36 @@ class _State(NamedTuple):
 def _choose(state: Any, t: Any, rng: Any) -> Any:
     for i in range(state.at[0], len(state.due)):
         if state.due[i] > 0:
+            state.at[0] = i
             return i
     return PAUSE
 
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    state.at[0] = arm
-    state.due[arm] -= 1
-    state.pulls[arm] += 1
-    state.sums[arm] += reward
+    _learn(state, t, arm, 1, reward)
+
+
+@compiled
+def _stay(state: Any, t: Any, arm: Any) -> Any:
+    return state.due[arm]
+
+
+@compiled
+def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
+    state.due[arm] -= count
+    state.pulls[arm] += count
+    state.sums[arm] += total
 
 
 @entry
 def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
     return play(_choose, _update, state, ledger, first, last, noise, rng)
+
+
+@entry
+def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
+    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,7 @@ class PhasedElimination(Policy):
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
+    run_blocks = staticmethod(_run_blocks)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
@@ -142,6 +158,10 @@ class PhasedElimination(Policy):
         gram = coordinates.T @ (state.pulls[survivors, None] * coordinates)
         means = coordinates @ np.linalg.solve(gram, coordinates.T @ state.sums[survivors])
         state.alive[survivors[means.max() - means > 2.0 * self._precision(number)]] = 0
+
+    def opening(self, setting: Setting) -> int:
+        """It looks at the end of a phase only, when all its rewards are there."""
+        return 0
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """Each phase with the number of arms that it began with."""
