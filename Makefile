@@ -1,21 +1,26 @@
-# Every target makes its own environment in .venv; nothing has to be installed by hand.
+# Every target makes its own environment in .venv; nothing has to be installed by hand. `demo` installs what a user has, the others
+# what developers need as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+USER_STAMP := $(VENV)/.installed
+STAMP := $(VENV)/.installed-for-developers
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
 
-$(STAMP): pyproject.toml
+$(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMP): pyproject.toml $(USER_STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(STAMP)
+demo: $(USER_STAMP)
 	$(BIN)/allocopt demo
 
 test: $(STAMP)

@@ -92,7 +92,7 @@ def _cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError:
-        raise MethodUnavailable("method 'conic' needs cvxpy: pip install allocopt[conic]") from None
+        raise MethodUnavailable("method 'conic' needs cvxpy: pip install cvxpy clarabel") from None
     return cvxpy
 
 
@@ -102,12 +102,12 @@ def _require(cp: Any, name: str) -> None:
         reason = mosek_status()
         if reason == "not installed":
             raise MethodUnavailable(
-                "solver 'MOSEK' is not installed: pip install allocopt[mosek], or solver='CLARABEL'"
+                "solver 'MOSEK' is not installed: pip install 'allocopt[mosek]', or solver='CLARABEL'"
             )
         if reason is not None:
             raise LicenseMissing(f"solver 'MOSEK' is installed but has no licence: {_MOSEK_LICENCE_HELP}")
     elif name not in cp.installed_solvers():
-        raise MethodUnavailable(f"solver {name!r} is not installed: pip install allocopt[conic]")
+        raise MethodUnavailable(f"solver {name!r} is not installed: pip install {name.lower()}")
 
 
 @dataclass(frozen=True, eq=False)

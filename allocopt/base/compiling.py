@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, overload
 
 try:
     import numba
-except ImportError:  # the extra `fast` is not installed
+except ImportError:  # then everything is interpreted
     numba = None  # type: ignore[assignment]
 
 __all__ = ["COMPILED", "compiled", "entry", "garbage_collection_off", "kept_on_disk", "on_disk"]

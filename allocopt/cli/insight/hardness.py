@@ -120,7 +120,7 @@ def _check_outputs(file: Path, html: Path | None, plot: Path | None, force: bool
         if plot.suffix.lower() not in _PICTURES:
             raise InvalidOption(f"--plot: expected a {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]} file, got {plot}")
         if importlib.util.find_spec("matplotlib") is None:
-            raise MethodUnavailable("--plot: drawing needs matplotlib: pip install 'allocopt[plots]'")
+            raise MethodUnavailable("--plot: drawing needs matplotlib: pip install matplotlib")
 
 
 def _draw(h: Hardness, path: Path, force: bool) -> None:

@@ -184,7 +184,7 @@ def _networkx(family: str) -> Any:
     try:
         return importlib.import_module("networkx")  # untyped, and loaded only here
     except ImportError:
-        raise MethodUnavailable(f"the family {family!r} needs networkx: pip install 'allocopt[graphs]'") from None
+        raise MethodUnavailable(f"the family {family!r} needs networkx: pip install networkx") from None
 
 
 def independent_value(make: Callable[..., LinearBandit], **parameters: Any) -> float | None:

@@ -94,7 +94,7 @@ def drawing() -> Iterator[None]:
     try:
         from matplotlib import style
     except ImportError:
-        raise MethodUnavailable("plots need matplotlib: pip install 'allocopt[plots]'") from None
+        raise MethodUnavailable("plots need matplotlib: pip install matplotlib") from None
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `text` has replaced what it could not show
         yield

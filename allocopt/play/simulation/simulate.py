@@ -344,7 +344,7 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
                 f"the policy knows one σ²: it takes the largest of the arms' variances, {bandit.variances.max():g}, for that of all"
             )
         if not COMPILED:
-            found.append("numba is not installed (extra `fast`): everything was interpreted, hundreds of times slower")
+            found.append("numba is not installed: everything was interpreted, hundreds of times slower")
     return tuple(found)
 
 
