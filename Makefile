@@ -50,7 +50,7 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/compare.py
-	printf '\n## Compiled\n\n`Allocator` and `solve_many` (extra `fast`), certified 1e-8.\n\n' >> benchmarks/RESULTS.md
+	printf '\n## Compiled\n\n`Allocator` and `solve_many`, certified 1e-8.\n\n' >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/small.py | tee -a benchmarks/RESULTS.md
 	printf '\n## Proofs\n\n' >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/verify.py | tee -a benchmarks/RESULTS.md

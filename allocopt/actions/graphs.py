@@ -33,6 +33,7 @@ from allocopt.actions.oracles import (
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
@@ -42,7 +43,7 @@ _MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
 
 
 @dataclass(frozen=True, eq=False)
-class GraphArms:
+class GraphArms(Tabular):
     """Arms with names.
 
     Attributes
@@ -68,6 +69,20 @@ class GraphArms:
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
         return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+
+    def _table(self) -> Table:
+        columns: dict[str, Any] = {
+            "arm": np.arange(len(self.arms)),
+            "label": [label_text(label) for label in self.labels],
+        }
+        if self.theta is not None:
+            columns["mean"] = self.arms @ self.theta
+        facts = {
+            "arms": len(self.arms),
+            "columns": self.arms.shape[1],
+            "weights": "yes" if self.theta is not None else "no",
+        }
+        return Table("Arms of a graph", facts, columns)
 
 
 def label_text(label: Any) -> str:

@@ -23,6 +23,7 @@ from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["Spanner", "barycentric_spanner"]
 
@@ -36,7 +37,7 @@ times its factor and these errors add up, so 32 keeps them near 1e-14, far below
 
 
 @dataclass(frozen=True, eq=False)
-class Spanner:
+class Spanner(Tabular):
     """Arms that span all arms with coefficients of at most ``C`` in absolute value.
 
     Attributes
@@ -64,6 +65,11 @@ class Spanner:
     def dim(self) -> int:
         """r, the dimension of the span of the arms."""
         return len(self.indices)
+
+    def _table(self) -> Table:
+        facts = {"arms": self.dim, "largest coefficient": self.C, "swaps": self.swaps}
+        largest = np.abs(self.coefficients).max(axis=0, initial=0.0)
+        return Table("Barycentric spanner", facts, {"arm": self.indices, "largest coefficient": largest})
 
 
 @overload

@@ -13,6 +13,7 @@ from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.solution import Solution
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["Enclosure", "enclose"]
 
@@ -20,7 +21,7 @@ _MOST_BITS = 100_000  # of precision that `verify` accepts
 
 
 @dataclass(frozen=True)
-class Enclosure:
+class Enclosure(Tabular):
     """A proven interval for the optimal value, with what it rests on."""
 
     lower: float
@@ -53,6 +54,21 @@ class Enclosure:
         if self.upper == self.lower:
             return 0.0
         return (self.upper - self.lower) / self.lower if self.lower > 0 and math.isfinite(self.upper) else math.inf
+
+    def _table(self) -> Table:
+        arithmetic = {0: "exact rationals", 53: "doubles, with every rounding error bounded"}
+        facts = {
+            "lower": repr(self.lower), "upper": repr(self.upper), "gap": f"{self.gap:.2g}",
+            "arithmetic": arithmetic.get(self.precision, f"balls of {self.precision} bits"),
+            "assuming": "; ".join(a.text for a in self.assumptions) or "nothing",
+        }  # fmt: skip
+        if self.problems:
+            facts["not confirmed"] = "; ".join(self.problems)
+        return Table("Proven interval", facts, {name: [text] for name, text in facts.items()})
+
+    def _repr_html_(self) -> str:
+        shown = self._table()
+        return Table(shown.title, shown.facts).html()
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

@@ -28,6 +28,7 @@ from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
 from allocopt.model.arms.survey import SurveyReport, check_survey, survey
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["LinearBandit"]
 
@@ -35,7 +36,7 @@ _MOST_TIES = 20  # assumptions of ties that are listed one by one
 
 
 @dataclass(frozen=True, eq=False)
-class LinearBandit:
+class LinearBandit(Tabular):
     r"""A finite-armed linear bandit: playing arm x gives ⟨x, θ⟩ plus Gaussian noise.
 
     Parameters
@@ -227,6 +228,22 @@ class LinearBandit:
         """Δ_max."""
         return float(self.gaps.max())
 
+    def _table(self) -> Table:
+        """One row per arm, the best ones first."""
+        gaps = self.gaps
+        columns: dict[str, Any] = {"arm": np.arange(self.n_arms)}
+        if self.labels is not None:
+            columns["label"] = list(self.labels)
+        columns |= {"mean": self.means, "gap": gaps}
+        if self.variances is not None:
+            columns["σ²"] = self.variances
+        facts = {
+            "arms": f"{self.n_arms:,} in {self.dim} dimensions", "optimal": _few_of(self.optimal_arms),
+            "smallest gap": f"{self.gap_min:.6g}", "largest gap": f"{self.gap_max:.6g}",
+            "noise variance": noise_text(self.noise_variance),
+        }  # fmt: skip
+        return Table("Linear bandit", facts, columns, np.argsort(gaps, kind="stable")[:100].tolist())
+
     def __repr__(self) -> str:
         if self.store is not None and "gaps" not in vars(self):  # of a large set: not computed for the sake of a text
             return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
@@ -234,6 +251,12 @@ class LinearBandit:
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "
             f"gap_min={self.gap_min:.6g}, gap_max={self.gap_max:.6g}, noise_variance={noise_text(self.noise_variance)})"
         )
+
+
+def _few_of(arms: IntArray, most: int = 8) -> str:
+    """Some arms in words, the first of them where they are many."""
+    shown = ", ".join(str(i) for i in arms[:most].tolist())
+    return f"{shown}, … ({len(arms):,} in all)" if len(arms) > most else shown
 
 
 def checked_noise(value: Any, n_arms: int, error: type[AllocoptError]) -> float | Array:

@@ -16,6 +16,7 @@ from allocopt.base.lazy import Lazy, lazy_fields, payload
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.model.program import AllocationProgram
+from allocopt.model.tables import Table, Tabular, drawn
 
 if TYPE_CHECKING:
     from allocopt.certify.enclosure import Enclosure
@@ -55,7 +56,7 @@ class SparseVector(Lazy):
 
 @lazy_fields("program", "allocation", "multipliers", "binding", "coordinates")
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Tabular):
     """A certified answer.
 
     ``value`` is the cost of ``allocation``, which is feasible; the optimal value lies in [``lower``, ``upper``], as far as
@@ -167,6 +168,38 @@ class Solution:
         from allocopt.certify.proofs.writing import save_solution
 
         save_solution(self, path)
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.allocation` of this solution: α and the multipliers as bars. Returns a matplotlib Figure."""
+        return drawn("allocation", self, **options)
+
+    def _table(self) -> Table:
+        """The arms that are played or whose constraint is tight, the dearest first."""
+        program = self.program
+        per_arm = program.target_arms is not None or program.blocks is not None
+        arms = np.union1d(self.support, self.optimal_arms)
+        arms = np.union1d(arms, self.binding) if per_arm else arms
+        blocks = program.blocks
+        costs = program.costs[arms] if blocks is None else blocks.gaps_of(arms, blocks.store.rows(arms))
+        alpha = self.allocation[arms]
+        paid = costs * np.where(np.isfinite(alpha), alpha, 0.0)
+        order = np.lexsort((-paid, np.isfinite(alpha)))
+        columns: dict[str, Any] = {"arm": arms[order]}
+        if self.labels is not None:
+            columns["label"] = [self.labels[i] for i in arms[order].tolist()]
+        columns |= {"cost": costs[order], "allocation": alpha[order], "share": (paid / max(paid.sum(), 1e-300))[order]}
+        if per_arm:
+            columns |= {"multiplier": self.multipliers[arms[order]], "binding": np.isin(arms[order], self.binding)}
+        facts = {
+            "value": f"{self.value:.10g}", "proven interval": f"[{self.lower:.12g}, {self.upper:.12g}]",
+            "gap": f"{self.gap:.2g} (asked: {self.tol:g})", "status": self.status.name,
+            "program": f"{program.kind}, {program.n_arms:,} arms in {program.dim} dimensions", "method": self.method,
+        }  # fmt: skip
+        if self.assumptions:
+            facts["assuming"] = assuming(self.assumptions)
+        if "reason" in self.stats:
+            facts["reason"] = str(self.stats["reason"])
+        return Table("Optimal allocation", facts, columns)
 
     def __repr__(self) -> str:
         assumed = f" {assuming(self.assumptions)}" if self.assumptions else ""

@@ -21,6 +21,7 @@ from allocopt.linear.information import squared_norms, whitening
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.solution import Solution, Status
+from allocopt.model.tables import Table, Tabular
 from allocopt.solving.solve import solve
 
 __all__ = ["Audit", "AuditRow", "audit"]
@@ -44,7 +45,7 @@ class AuditRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Tabular):
     """What `audit` found; arrays have one row per time and one column per arm."""
 
     bandit: LinearBandit
@@ -127,6 +128,18 @@ class Audit:
             )
             for i in np.argsort(-self.evidence[at], kind="stable").tolist()
         ]
+
+    def _table(self) -> Table:
+        """At the last time, arms with the least evidence first."""
+        rows = self.table()
+        columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in AuditRow._fields}
+        if self.bandit.labels is None:
+            del columns["label"]
+        facts = {
+            "rounds": int(self.n[-1]), "runs": self.runs, "regret/(c log n)": float(self.regret_ratio[-1]),
+            "under-explored arms": len(self.under_explored), "over-explored arms": len(self.over_explored),
+        }  # fmt: skip
+        return Table("Audit", facts, columns)
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer) or not -len(self.n) <= time < len(self.n):

@@ -30,6 +30,7 @@ from allocopt.model.programs import best_arm
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.model.status_text import caveat, why_not
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Addition:
 
 
 @dataclass(frozen=True, eq=False)
-class Hardness:
+class Hardness(Tabular):
     r"""The hardness report of one instance; made by `hardness`. Arms are given by their indices, `label` names them."""
 
     at: Optimum = field(repr=False)
@@ -313,6 +314,31 @@ class Hardness:
     def to_html(self, **options: Any) -> str:
         """The report as one self-contained page; the options are those of `allocopt.insight.hardness.report_page.page`."""
         return page(self, **options)
+
+    def plot(self, **options: Any) -> Any:
+        """The geometry of the instance in two or three dimensions, else the allocation. Returns a matplotlib Figure."""
+        if self.bandit.dim in (2, 3):
+            return drawn("geometry", self.bandit, self.solution, self.alternatives, **options)
+        return drawn("allocation", self.solution, **options)
+
+    def _table(self) -> Table:
+        """The arms that are played for their information or whose constraint is tight."""
+        played, tight = {e.arm: e for e in self.informative}, {e.arm: e for e in self.confusing}
+        arms = sorted(played.keys() | tight.keys(), key=lambda i: self.bandit.gaps[i])
+        columns: dict[str, Any] = {"arm": arms}
+        if self.labels is not None:
+            columns["label"] = [self.labels[i] for i in arms]
+        columns |= {
+            "gap": self.bandit.gaps[arms],
+            "allocation": [played[i].allocation if i in played else 0.0 for i in arms],
+            "share of regret": [played[i].regret_share if i in played else 0.0 for i in arms],
+            "multiplier": [tight[i].multiplier if i in tight else 0.0 for i in arms],
+        }
+        facts = {
+            "c": f"{self.constant:.10g}", "status": self.status.name, "UCB pays": f"{self.ucb_ratio:.6g} times as much",
+            "best-arm time": self.best_arm_time, **dict.fromkeys(self.warnings, ""),
+        }  # fmt: skip
+        return Table("Hardness", facts, columns)
 
     def _arm(self, arm: int) -> int:
         index = whole_number("arm", arm, InvalidInstance)

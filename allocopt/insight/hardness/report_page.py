@@ -109,7 +109,7 @@ def _text(text: str) -> str:
 def _pictures(h: Hardness) -> str:
     """The instance and its allocation as embedded pictures, or a line that says why there is none."""
     if importlib.util.find_spec("matplotlib") is None:
-        return "<p class=\"more\">No pictures: they need matplotlib (pip install matplotlib).</p>"
+        return '<p class="more">No pictures: they need matplotlib (pip install matplotlib).</p>'
     made = []
     try:
         if h.bandit.dim in (2, 3):

@@ -7,6 +7,7 @@ matplotlib's parameters are changed only while a figure is being drawn.
 from __future__ import annotations
 
 import functools
+import io
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -103,12 +104,36 @@ def drawing() -> Iterator[None]:
 def new_figure(width: float, height: float) -> Figure:
     """A figure of that many inches that belongs to the caller alone."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03))
+    figure = _figure_class()(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03))
     FigureCanvasAgg(figure)
     return figure
+
+
+@functools.lru_cache(maxsize=1)
+def _figure_class() -> type[Figure]:
+    """matplotlib's Figure, which a notebook shows as a picture although pyplot knows nothing of it."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        """A Figure that a notebook shows without any magic."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png", dpi=150)
+            return picture.getvalue()
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            """Pickled without naming its class, which is made when it is first needed."""
+            return _blank_figure, (), self.__getstate__()
+
+    return NotebookFigure
+
+
+def _blank_figure() -> Figure:
+    """A figure to put a pickled one's state into."""
+    return _figure_class()()
 
 
 def checked_width(width: float) -> float:

@@ -20,6 +20,7 @@ from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.store import StudyFolder, needs_pyarrow
 from allocopt.insight.study.workers import Blocks, Done, environment, on_dask, on_this_machine
 from allocopt.model.solution import Status
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["StudyProgress", "StudyResult", "StudySpec", "study"]
 
@@ -44,7 +45,7 @@ StudyCallback = Callable[[StudyProgress], object]
 
 
 @dataclass(frozen=True, eq=False)
-class StudyResult:
+class StudyResult(Tabular):
     """A finished study."""
 
     spec: StudySpec
@@ -107,6 +108,16 @@ class StudyResult:
                 **{name: None if x is None else float(x) for name, x in zip(("min", "median", "max"), spread, strict=True)},
             })  # fmt: skip
         return lines
+
+    def to_frame(self) -> Any:
+        """The whole table as a pandas data frame: one row per instance and quantity."""
+        return self.table.to_pandas()
+
+    def _table(self) -> Table:
+        lines = self.summary()
+        columns = {name: [np.nan if line[name] is None else line[name] for line in lines] for name in lines[0]}
+        facts = {"study": self.spec.name, "instances": self.spec.n_instances, "table": str(self.path)}
+        return Table("Study", facts, columns)
 
     def reasons(self) -> dict[str, int]:
         """Why rows are inaccurate or failed, and how many for each reason; the most frequent first."""

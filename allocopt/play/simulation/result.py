@@ -17,6 +17,7 @@ from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, Meth
 from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.policies.phase import Phase
 
 __all__ = ["SimulationCallback", "SimulationResult", "load_simulation", "phase_rows", "phases_from_rows"]
@@ -29,7 +30,7 @@ SimulationCallback = Callable[[int, int, float], object]
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult:
+class SimulationResult(Tabular):
     """Many independent runs of one policy on one bandit.
 
     Attributes
@@ -132,6 +133,19 @@ class SimulationResult:
                 raise InvalidOption(f"t: expected one of the recorded times {_few(self.times.tolist())}, got {x}")
         found: IntArray = self.pulls_at_times[:, [known[x] for x in asked]]
         return found if np.ndim(t) else found[:, 0]
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.regret_curves` of this policy; options as there. Returns a matplotlib Figure."""
+        return drawn("regret_curves", {self.policy: self}, **options)
+
+    def _table(self) -> Table:
+        low, middle, high = self.quantiles([0.1, 0.5, 0.9])
+        columns = {
+            "round": self.times, "mean regret": self.mean, "standard error": self.standard_error, "10 %": low, "median": middle,
+            "90 %": high,
+        }  # fmt: skip
+        facts = {"policy": self.policy, "runs": self.runs, "rounds": self.horizon, **dict.fromkeys(self.notes, "")}
+        return Table("Regret", facts, columns, range(len(self.times))[::-1])
 
     def phase_at(self, run: int, t: int) -> Phase:
         """The phase that round t of a run belonged to."""

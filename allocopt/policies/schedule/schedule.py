@@ -23,6 +23,7 @@ from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import usable
+from allocopt.model.tables import Table, Tabular
 from allocopt.policies.schedule.constraint_check import ConstraintCheck
 from allocopt.policies.schedule.files import schedule_document, write_csv, write_json
 from allocopt.policies.schedule.plan import (
@@ -43,7 +44,7 @@ __all__ = ["Schedule"]
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Tabular):
     """Whole pulls and an order of play, made by `Schedule.from_solution`. Rounds are counted from 1, after ``played``."""
 
     solution: Solution
@@ -224,6 +225,21 @@ class Schedule:
 
     def __len__(self) -> int:
         return self.length
+
+    def _table(self) -> Table:
+        """The arms that are played, those with the most pulls first."""
+        pulls = self.pulls
+        arms = np.flatnonzero(pulls)
+        arms = arms[np.argsort(-pulls[arms], kind="stable")]
+        columns: dict[str, Any] = {"arm": arms}
+        if self.labels is not None:
+            columns["label"] = [self.labels[i] for i in arms.tolist()]
+        columns |= {"allocation": self.allocation[arms], "required": self.required[arms], "pulls": pulls[arms]}
+        facts = {
+            "rounds": self.length, "order": self.order, "rounding": self.rounding, "regret": self.regret,
+            "complete": "yes" if self.complete else "no: the rounds do not suffice",
+        }  # fmt: skip
+        return Table("Schedule", facts, columns)
 
     def follow(self) -> Follower:
         """Begin to play this schedule round by round: ``next()`` says the arm, ``update(arm)`` what was played.
