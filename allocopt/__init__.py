@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
+    from allocopt.insight import constants as constants
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
     from allocopt.insight.bounds.bound import FiniteTimeBound as FiniteTimeBound
@@ -69,6 +70,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
 
 _MODULES = {
     "arms": "model.arms",
+    "constants": "insight.constants",
     "graphs": "actions.graphs",
     "instances": "insight.instances",
     "plots": "insight.plots",

@@ -29,6 +29,7 @@ ALLOWED_INSIDE = {
     ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
     # python-flint, which most solves do without
     ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),
+    ("allocopt/solving/second_try.py", "allocopt.certify.exact_arithmetic.well_conditioned"),
 }
 
 

@@ -48,6 +48,7 @@ CONTRACT = [
     "StudySpec",
     "__version__",
     "arms",
+    "constants",
     "audit",
     "barycentric_spanner",
     "compare",
