@@ -24,6 +24,7 @@ ALLOWED_INSIDE = {
     # the two methods of a solution that reach up into the room of the certificates
     ("allocopt/model/solution.py", "allocopt.certify"),
     # these load numba
+    ("allocopt/cli/simulate.py", "allocopt.play.simulation.conditions"),
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
     ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
