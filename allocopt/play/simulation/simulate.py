@@ -24,13 +24,13 @@ from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.base.version import __version__
 from allocopt.model.bandit import LinearBandit
-from allocopt.play.schedule.rounding import LONGEST
 from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.runs import Environment, Experiment, played
 from allocopt.play.simulation.store import Chunk, Store, digest
 from allocopt.policies.base import COMPILED, LEAST_HORIZON, Policy
 from allocopt.policies.parsing import parse
+from allocopt.policies.schedule.rounding import LONGEST
 
 __all__ = ["default_times", "simulate"]
 

@@ -11,8 +11,8 @@ from schedules import orders, regret, seeds
 from strategies import bandits
 
 import allocopt as ao
-from allocopt.play.schedule.rounding import LONGEST, ceilings, efficient_apportionment, whole_pulls
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.rounding import LONGEST, ceilings, efficient_apportionment, whole_pulls
+from allocopt.policies.schedule.schedule import Schedule
 
 
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=4), st.integers(0, 9), seeds)

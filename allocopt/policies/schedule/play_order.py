@@ -22,7 +22,16 @@ import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 
-__all__ = ["ORDERS", "ExploreFirst", "Interleaved", "PlayOrder", "Tracking", "even_split", "order_of_play"]
+__all__ = [
+    "ORDERS",
+    "ExploreFirst",
+    "Interleaved",
+    "PlayOrder",
+    "Tracking",
+    "even_split",
+    "full_shares",
+    "order_of_play",
+]
 
 ORDERS = ("interleaved", "explore-first", "tracking")
 
@@ -45,16 +54,22 @@ def even_split(total: int, parts: int) -> IntArray:
     return total // parts + (np.arange(parts) < total % parts).astype(np.int64)
 
 
-def order_of_play(order: str, quota: Array, free: IntArray, rounds: int) -> PlayOrder:
-    """The order of that name: ``quota`` per arm (whole numbers as doubles; ignored on free arms), ``rounds`` in all."""
+def full_shares(quota: Array, free: IntArray, rounds: int) -> tuple[Array, Array]:
+    """What is wanted of the exploring arms; and the same with the rounds that are left divided among the free arms."""
     exploring = np.where(np.isfinite(quota), quota, 0.0)
     exploring[free] = 0.0
-    if order == "interleaved":
-        # no arm can be played more often than there are rounds
-        return Interleaved(np.minimum(exploring, rounds).astype(np.int64), free)
     rest = max(rounds - float(exploring.sum()), 0.0)
     full = exploring.copy()
     full[free] = even_split(int(rest), len(free)) if len(free) else 0
+    return exploring, full
+
+
+def order_of_play(order: str, quota: Array, free: IntArray, rounds: int) -> PlayOrder:
+    """The order of that name: ``quota`` per arm (whole numbers as doubles; ignored on free arms), ``rounds`` in all."""
+    exploring, full = full_shares(quota, free, rounds)
+    if order == "interleaved":
+        # no arm can be played more often than there are rounds
+        return Interleaved(np.minimum(exploring, rounds).astype(np.int64), free)
     if order == "explore-first":
         sequence = np.concatenate([np.flatnonzero(exploring), free])
         return ExploreFirst(sequence.astype(np.int64), np.minimum(full, rounds).astype(np.int64))

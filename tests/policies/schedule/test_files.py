@@ -9,8 +9,8 @@ import pytest
 from schedules import INSTANCE, LABELS, passes, regret
 
 import allocopt as ao
-from allocopt.play.schedule.play_order import ORDERS
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.play_order import ORDERS
+from allocopt.policies.schedule.schedule import Schedule
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from schedules import EASY, counted, orders, passes, playable, seeds
 from strategies import bandits
 
-from allocopt.play.schedule.play_order import Tracking, even_split, merged, order_of_play
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.play_order import Tracking, even_split, merged, order_of_play
+from allocopt.policies.schedule.schedule import Schedule
 
 
 def largest_deficit(weights, rounds):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import usable
-from allocopt.play.schedule.constraint_check import ConstraintCheck
-from allocopt.play.schedule.files import schedule_document, write_csv, write_json
-from allocopt.play.schedule.plan import (
+from allocopt.policies.schedule.constraint_check import ConstraintCheck
+from allocopt.policies.schedule.files import schedule_document, write_csv, write_json
+from allocopt.policies.schedule.plan import (
     apportioned,
     check_choices,
     fixed_number_of_rounds,
@@ -33,8 +33,11 @@ from allocopt.play.schedule.plan import (
     planned_scale,
     pulls_so_far,
 )
-from allocopt.play.schedule.play_order import PlayOrder, merged, order_of_play
-from allocopt.play.schedule.rounding import LONGEST, ceilings
+from allocopt.policies.schedule.play_order import PlayOrder, merged, order_of_play
+from allocopt.policies.schedule.rounding import LONGEST, as_listed, ceilings
+
+if TYPE_CHECKING:
+    from allocopt.policies.schedule.following import Follower
 
 __all__ = ["Schedule"]
 
@@ -83,11 +86,11 @@ class Schedule:
         played : array_like of int, optional
             Pulls so far, one per arm; they count towards what is required (remaining solutions: those it was made with).
         order : str
-            "interleaved" (the paper's passes), "explore-first" or "tracking"; see `allocopt.play.schedule.play_order`.
+            "interleaved" (the paper's passes), "explore-first" or "tracking"; see `allocopt.policies.schedule.play_order`.
         rounding : str, optional
             "ceiling" (default where there are free arms) keeps every constraint. "efficient" (default elsewhere)
             spends a fixed number of rounds, ``exploration``, on arms that are not free; constraints may be missed by a
-            factor of at most 1/(1 − s/rounds) for s such arms.
+            factor of at most 1/(1 − s/rounds) for s such arms. "listing" is ⌊T⌋ + 1, as the paper's Algorithm 1 plays.
         level : str or float, optional
             "f_n": T = α·f_n/2, the paper's T_n (default for regret); "log": T = α·log n, the lower bound's own scale
             (default for optimism and remaining); a number f: T = α·f/2. A horizon solution has its own level.
@@ -99,7 +102,7 @@ class Schedule:
         Examples
         --------
         >>> import allocopt as ao
-        >>> from allocopt.play.schedule.schedule import Schedule
+        >>> from allocopt.policies.schedule.schedule import Schedule
         >>> solution = ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0])
         >>> s = Schedule.from_solution(solution, horizon=10**9)
         >>> s.length, s.pulls.tolist(), s.regret
@@ -123,17 +126,20 @@ class Schedule:
             raise InvalidOption('exploration: only with rounding "efficient" of a program with free arms')
         if fixed and chosen != "efficient":
             raise InvalidOption(
-                f'rounding: expected "efficient" for a {program.kind} program (a fixed number of rounds), got "ceiling"'
+                f'rounding: expected "efficient" for a {program.kind} program (a fixed number of rounds), got "{chosen}"'
             )
         rounds = n if fixed else exploration
-        required = ceilings(allocation) if chosen == "ceiling" else apportioned(allocation, counts, rounds, fixed)
+        if chosen == "efficient":
+            required = apportioned(allocation, counts, rounds, fixed)
+        else:
+            required = ceilings(allocation) if chosen == "ceiling" else as_listed(allocation)
         return cls(solution, n, order, chosen, frozen(allocation), scale, frozen(required), counts, solution.labels)
 
     @cached_property
     def length(self) -> int:
         """Rounds of this schedule: horizon − played, or fewer if no arm is free and everything required is played."""
         left = self.horizon - int(self.played.sum())
-        return left if len(self.free_arms) else int(min(left, self._quota.sum()))
+        return left if len(self.free_arms) else int(min(left, self.wanted.sum()))
 
     @cached_property
     def free_arms(self) -> IntArray:
@@ -141,8 +147,8 @@ class Schedule:
         return np.flatnonzero(np.isinf(self.allocation))
 
     @cached_property
-    def _quota(self) -> Array:
-        """What is still wanted of each arm that is not free."""
+    def wanted(self) -> Array:
+        """What is still wanted of each arm that is not free, after ``played``; 0 on free arms."""
         missing = np.maximum(self.required - self.played, 0.0)
         missing[self.free_arms] = 0.0
         return missing
@@ -150,12 +156,12 @@ class Schedule:
     @cached_property
     def _arms(self) -> IntArray:
         """The arms that are played at all; the order of play knows only these."""
-        return np.union1d(np.flatnonzero(self._quota), self.free_arms).astype(np.int64)
+        return np.union1d(np.flatnonzero(self.wanted), self.free_arms).astype(np.int64)
 
     @cached_property
     def _order(self) -> PlayOrder:
         free = np.flatnonzero(np.isin(self._arms, self.free_arms))
-        return order_of_play(self.order, self._quota[self._arms], free, self.length)
+        return order_of_play(self.order, self.wanted[self._arms], free, self.length)
 
     @cached_property
     def pulls(self) -> IntArray:
@@ -165,7 +171,7 @@ class Schedule:
     @cached_property
     def missing(self) -> Array:
         """Pulls that are required but do not fit in the horizon; all zero if the schedule is ``complete``."""
-        return frozen(np.where(np.isinf(self.required), 0.0, np.maximum(self._quota - self.pulls, 0.0)))
+        return frozen(np.where(np.isinf(self.required), 0.0, np.maximum(self.wanted - self.pulls, 0.0)))
 
     @property
     def complete(self) -> bool:
@@ -218,6 +224,30 @@ class Schedule:
 
     def __len__(self) -> int:
         return self.length
+
+    def follow(self) -> Follower:
+        """Begin to play this schedule round by round: ``next()`` says the arm, ``update(arm)`` what was played.
+
+        Examples
+        --------
+        >>> import allocopt as ao
+        >>> solution = ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0])
+        >>> follower = Schedule.from_solution(solution, 1000).follow()
+        >>> first = follower.next()
+        >>> follower.update(first)
+        >>> first, follower.next(), follower.left
+        (0, 1, 999)
+        """
+        from allocopt.policies.schedule.following import Follower
+
+        return Follower.of(self)
+
+    @staticmethod
+    def resume(path: str | PathLike[str]) -> Follower:
+        """Go on with what ``follower.save(path)`` wrote; the file is all that is needed."""
+        from allocopt.policies.schedule.following import Follower
+
+        return Follower.load(path)
 
     def check(self, t: float | None = None) -> ConstraintCheck:
         """Every constraint after the first ``t`` rounds (all of them by default), with ``played`` counted as data.
@@ -293,8 +323,8 @@ def _notes(schedule: Schedule) -> Iterator[str]:
         yield f"{len(free)} arms have gap 0 (arms {shown}): they share the rounds that are left evenly"
     short = np.flatnonzero(schedule.missing)
     if len(short):
-        wanted = schedule._quota.sum()
-        got = float(schedule.pulls[schedule._quota > 0].sum())
+        wanted = schedule.wanted.sum()
+        got = float(schedule.pulls[schedule.wanted > 0].sum())
         how = (
             " (each pass also plays the optimal arms; explore-first or tracking would play them all)"
             if wanted <= schedule.length
@@ -303,7 +333,7 @@ def _notes(schedule: Schedule) -> Iterator[str]:
         yield (
             f"the allocation does not fit: {wanted:.10g} pulls are wanted, {got:.10g} {'is' if got == 1 else 'are'} played in the "
             f"{schedule.length} rounds left{how}; {len(short)} arm{'s get' if len(short) > 1 else ' gets'} fewer than wanted, "
-            f"first arm {short[0]}: {schedule.pulls[short[0]]} of {schedule._quota[short[0]]:.10g}"
+            f"first arm {short[0]}: {schedule.pulls[short[0]]} of {schedule.wanted[short[0]]:.10g}"
         )
     if not len(free) and schedule.length < schedule.horizon - int(schedule.played.sum()):
         yield f"no arm has gap 0: the schedule ends after {schedule.length} rounds, once every pull is played"

@@ -11,7 +11,7 @@ import numpy as np
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 
-__all__ = ["LONGEST", "ceilings", "efficient_apportionment", "whole_pulls"]
+__all__ = ["LONGEST", "as_listed", "ceilings", "efficient_apportionment", "whole_pulls"]
 
 LONGEST = 2**52
 """The longest horizon: up to here whole numbers, and halves of them, are exact in doubles."""
@@ -41,6 +41,18 @@ def ceilings(pulls: Array) -> Array:
     array([ 0.,  3.,  3., inf])
     """
     result: Array = np.ceil(pulls)
+    return result
+
+
+def as_listed(pulls: Array) -> Array:
+    """⌊T⌋ + 1: what the paper's listing plays, which goes on while T_x(t) <= T_x. One more than ⌈T⌉ where T is whole, 0 included.
+
+    Examples
+    --------
+    >>> as_listed(np.array([0.0, 2.1, 3.0, np.inf]))
+    array([ 1.,  3.,  4., inf])
+    """
+    result: Array = np.floor(pulls) + 1.0
     return result
 
 

@@ -14,9 +14,9 @@ import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed, soare
 from allocopt.model.levels import f_n
 from allocopt.model.programs import horizon_at_level
-from allocopt.play.schedule.play_order import ORDERS
-from allocopt.play.schedule.rounding import LONGEST
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.play_order import ORDERS
+from allocopt.policies.schedule.rounding import LONGEST
+from allocopt.policies.schedule.schedule import Schedule
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -2,7 +2,8 @@ r"""Algorithm 1 of the paper, `EndOfOptimism`: asymptotically optimal on every i
 
 1. *Warm-up*: every arm of a barycentric spanner ⌈√log n⌉ times.
 2. *Success*: with Δ̂, μ̂ as they are then, T̂ = T_n(Δ̂) (Definition 9, `def:opt`) and ε_n = max_x ||x||_{G^-1} √(σ² g_n), play
-   in turn every arm with T_x(t) <= T̂_x; arms of estimated gap 0 have T̂ = ∞. This ends after the first round t with
+   in turn every arm with T_x(t) <= T̂_x; arms of estimated gap 0 have T̂ = ∞. That is the interleaved `Schedule` of the
+   solution T̂ after the warm-up's pulls, rounded as the listing does. It ends after the first round t with
    ||μ̂ − μ̂(t)||_∞ > 2ε_n. The proof (Lemma 11, `lem:F`) holds for every round, so every round is looked at, not only the
    last of a pass over the arms.
 3. *Recovery*: all data are discarded and finite-armed UCB plays until n.
@@ -24,6 +25,8 @@ from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.levels import f_n, g_n
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
+from allocopt.policies.schedule.cursor import Cursor, count_pulls, due
+from allocopt.policies.schedule.schedule import Schedule
 from allocopt.policies.ucb import optimistic_arm
 from allocopt.solving.allocator import Allocator
 
@@ -44,8 +47,8 @@ class _State(NamedTuple):
     """Length 1."""
     starts: IntArray
     """First rounds of success and recovery, 0 if they did not come."""
-    next_arm: IntArray
-    """Length 1: where the pass over the arms goes on."""
+    schedule: Cursor
+    """Of the success phase."""
     targets: Array
     """T̂."""
     reference: Array
@@ -69,15 +72,9 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
         return PAUSE
     if phase == _RECOVERY:
         return optimistic_arm(state.pulls, state.means, t - state.starts[1] + 1, state.scale)
-    k = len(state.targets)
-    arm = state.next_arm[0]
-    for _ in range(k):
-        if arm >= k:
-            arm = 0
-        if state.ls.pulls[arm] <= state.targets[arm]:
-            break
-        arm += 1
-    return arm  # arms of estimated gap 0 always have pulls left
+    place = due(state.schedule)  # arms of estimated gap 0 always have pulls left
+    count_pulls(state.schedule, place, 1)
+    return state.schedule.arms[place]
 
 
 @compiled
@@ -92,7 +89,6 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
     absorb(state.ls, arm, reward)
     if t <= state.warm_up or state.phase[0] == _WARM_UP:
         return
-    state.next_arm[0] = arm + 1
     worst, which = 0.0, 0
     for i in range(len(state.reference)):
         deviation = abs(state.reference[i] - state.ls.means[i])
@@ -151,7 +147,7 @@ class EndOfOptimism(Policy):
             scale=_UCB_WIDTH * setting.variance_of_each,
             phase=np.zeros(1, np.int64),
             starts=np.zeros(2, np.int64),
-            next_arm=np.zeros(1, np.int64),
+            schedule=Cursor.blank(k),
             targets=np.zeros(k),
             reference=np.zeros(k),
             threshold=np.zeros(1),
@@ -170,7 +166,7 @@ class EndOfOptimism(Policy):
         best = int(np.argmax(means))
         gaps = means[best] - means
         gaps[gaps <= TIE * (magnitude + magnitude[best])] = 0.0  # duplicated arms, say, whatever the order of the sums
-        state.targets[:] = self._targets(coordinates, gaps, setting, dim)
+        self._schedule(state, coordinates, gaps, setting)
         state.reference[:] = means
         squared_width = float(np.max((coordinates**2).sum(axis=1))) / _rounds_each(setting)
         epsilon = math.sqrt(squared_width * setting.noise_variance * g_n(setting.horizon, dim, self.constant))
@@ -178,16 +174,24 @@ class EndOfOptimism(Policy):
         state.starts[0] = t
         state.phase[0] = _SUCCESS
 
-    def _targets(self, coordinates: Array, gaps: Array, setting: Setting, dim: int) -> Array:
-        """T̂ = T_n(Δ̂); no warm start, so that a run does not depend on the runs before it."""
+    def _schedule(self, state: _State, coordinates: Array, gaps: Array, setting: Setting) -> None:
+        """T̂ = T_n(Δ̂), and the schedule of what the warm-up has not played of it.
+
+        No warm start, so that a run does not depend on the runs before it.
+        """
+        k, left = len(gaps), setting.horizon - int(state.ls.pulls.sum())
         if not gaps.any():
-            return np.full(len(gaps), np.inf)
-        level = f_n(setting.horizon, dim, self.constant) * setting.noise_variance
+            state.targets[:] = np.inf
+            state.schedule.begin("interleaved", np.zeros(k), np.arange(k), left)
+            return
+        level = f_n(setting.horizon, coordinates.shape[1], self.constant) * setting.noise_variance
         solution = Allocator(coordinates, level=level, tol=_TOL).solve(gaps)
         if not math.isfinite(solution.upper):
             reason = solution.stats.get("reason", "no reason given")
             raise SolverFailed(f"EndOfOptimism: the allocation for the estimated gaps could not be solved: {reason}")
-        return solution.allocation
+        plan = Schedule.from_solution(solution, setting.horizon, state.ls.pulls, rounding="listing", level=level)
+        state.targets[:] = plan.allocation
+        state.schedule.begin(plan.order, plan.wanted, plan.free_arms, plan.length)
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """Warm-up, success and recovery, as far as they came."""

@@ -17,7 +17,7 @@ from allocopt.base.atomic_files import whole_file
 from allocopt.base.json_data import json_number
 
 if TYPE_CHECKING:
-    from allocopt.play.schedule.schedule import Schedule
+    from allocopt.policies.schedule.schedule import Schedule
 
 __all__ = ["schedule_document", "write_csv", "write_json"]
 

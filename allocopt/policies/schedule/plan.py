@@ -13,12 +13,12 @@ from allocopt.linear.span import spanning_coordinates
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution, Status
-from allocopt.play.schedule.play_order import ORDERS
-from allocopt.play.schedule.rounding import LONGEST, efficient_apportionment, whole_pulls
+from allocopt.policies.schedule.play_order import ORDERS
+from allocopt.policies.schedule.rounding import LONGEST, efficient_apportionment, whole_pulls
 
 __all__ = ["apportioned", "check_choices", "fixed_number_of_rounds", "planned_pulls", "planned_scale", "pulls_so_far"]
 
-ROUNDINGS = ("ceiling", "efficient")
+ROUNDINGS = ("ceiling", "efficient", "listing")
 
 
 def check_choices(solution: Any, order: Any, rounding: Any) -> None:

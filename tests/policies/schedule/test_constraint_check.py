@@ -11,8 +11,8 @@ from strategies import bandits
 import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed
 from allocopt.model.levels import f_n
-from allocopt.play.schedule.rounding import LONGEST
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.rounding import LONGEST
+from allocopt.policies.schedule.schedule import Schedule
 
 
 @given(bandits(), st.integers(3, LONGEST), orders)
