@@ -167,7 +167,7 @@ def _level(reduction: Reduction, bounds: Bounds) -> float:
 
 
 def certified_over_all(
-    problem: StreamedProblem, bounds: BoundsOverAll, tol: float, reason: str | None, stats: dict[str, Any]
+    problem: StreamedProblem, bounds: BoundsOverAll, method: str, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
     """A Solution from bounds that are certified for all arms of a large set, kept as the few arms that matter."""
     bounds = _slightly_wider(bounds, tol)
@@ -179,7 +179,7 @@ def certified_over_all(
         "multipliers": SparseVector(problem.n_arms, pool, bounds.multipliers, pool[:0]),
     }
     return Solution(
-        problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method="active-set", tol=tol,
+        problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method=method, tol=tol,
         binding=bounds.binding, coordinates=problem.coordinates, stats=stats,
         assumptions=problem.assumptions,
     )  # fmt: skip

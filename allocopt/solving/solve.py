@@ -57,7 +57,7 @@ def solve(
     program : AllocationProgram
         From ``allocopt.programs`` or given by its arrays.
     method : str
-        "auto", "closed-form", "interior-point", "active-set", "streaming", "frank-wolfe" or "conic"; ``allocopt methods``
+        "auto", "closed-form", "design", "interior-point", "active-set", "streaming", "frank-wolfe" or "conic"; ``allocopt methods``
         tells them apart.
     tol : float
         Relative gap (upper − lower)/lower to reach.
@@ -237,7 +237,7 @@ def solve_streamed(
         stats["seconds"] = monitor.seconds
         if best is None:
             raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
-        return certified_over_all(problem, cast(BoundsOverAll, best), tol, why, stats)
+        return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
     if not problem.rank:
         monitor.record(BoundsOverAll.nothing_to_explore(), 0)
