@@ -34,7 +34,8 @@ from allocopt.linear.loops import (
     compiled_steps,
     in_loops,
 )
-from allocopt.solvers import newton, newton_start
+from allocopt.solvers.newton import iteration as newton
+from allocopt.solvers.newton import start as newton_start
 from allocopt.solving.compiled_quotient import quotient
 from allocopt.solving.kernel_codes import (
     CERTIFIED,

@@ -15,7 +15,8 @@ from numba import njit
 from allocopt.base import compiling
 from allocopt.insight.instances import random_unit
 from allocopt.linear import dense, loops
-from allocopt.solvers import newton, newton_start
+from allocopt.solvers.newton import iteration as newton
+from allocopt.solvers.newton import start as newton_start
 from allocopt.solving import kernel
 from allocopt.solving.compiled_rows import in_units
 

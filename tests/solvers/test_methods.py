@@ -10,7 +10,7 @@ import allocopt as ao
 from allocopt.certify.reduction import reduce
 from allocopt.insight.instances import random_unit
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, backend, checked_settings
-from allocopt.solvers.newton_problem import DEFAULT, Tuning, tuning_of
+from allocopt.solvers.newton.problem import DEFAULT, Tuning, tuning_of
 from allocopt.solvers.settings import (
     ActiveSetSettings,
     ConicSettings,

@@ -21,6 +21,8 @@ def identity(experiment: Experiment, runs: int) -> dict[str, Any]:
         "seed": {"entropy": experiment.entropy, "spawn_key": list(experiment.spawn_key)},
         "bandit": bandit_identity(experiment.bandit),
         "times": experiment.times.tolist(),
+        "conditions": experiment.conditions.as_json(),
+        "keep_pulls": experiment.keep_pulls,
         "compiled": experiment.compiled,
         "versions": versions(),
     }

@@ -1,0 +1,266 @@
+"""Programs whose costs are gaps, with a target for every arm of a positive one; and designs, where every arm costs 1.
+
+Regret is Corollary 2 (`cor:regretlb`), horizon is Definition 9 (`def:opt`), optimism is Section 8 (`sec:optimism`) of the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.linear.span import spanning_coordinates
+from allocopt.model.arms.opening import open_store
+from allocopt.model.arms.spanning import store_rank
+from allocopt.model.arms.store import ArmStore
+from allocopt.model.arms.survey import SurveyReport, surveyed, with_gaps
+from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.contexts import ContextualBandit
+from allocopt.model.levels import f_n
+from allocopt.model.program import AllocationProgram, Origin
+from allocopt.model.programs.learnable import check_bandit, check_learnable, check_some_gap, half_precision
+from allocopt.model.streamed_program import ArmBlocks, GapRule
+
+__all__ = [
+    "at_level",
+    "contextual",
+    "g_optimal",
+    "horizon",
+    "horizon_at_level",
+    "optimism",
+    "regret",
+    "remaining",
+    "remaining_at_log",
+]
+
+
+def _arm_program(
+    arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None,
+    variances: Array | None = None,
+) -> AllocationProgram:  # fmt: skip
+    """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
+    in_range("arms", arms, InvalidInstance)
+    in_range("gaps", gaps, InvalidInstance, each=True)
+    check_learnable(arms, gaps)
+    suboptimal = np.flatnonzero(gaps > 0)
+    radii = gaps[suboptimal] ** 2 * scale
+    return AllocationProgram(
+        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        target_arms=suboptimal, origin=origin, noise_variance=variances,
+    )  # fmt: skip
+
+
+def regret(bandit: LinearBandit) -> AllocationProgram:
+    r"""The program whose value is c(A,θ): costs Δ_x, ||x||²_{H^-1} <= Δ_x²/(2σ²) for suboptimal x.
+
+    With a variance per arm H = Σ α_x x xᵀ/σ_x² and ||x||²_{H^-1} <= Δ_x²/2: pulls are weighed by what they tell.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> ao.programs.regret(ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0]))
+    AllocationProgram(regret, n_arms=3, n_targets=2, dim=2)
+    """
+    b = check_bandit(bandit)
+    if b.store is not None:
+        return _streamed_regret(b)
+    return _arm_program(b.arms, b.gaps, half_precision(b.noise_variance), Origin("regret", b), variances=b.variances)
+
+
+def contextual(bandit: ContextualBandit, budget: float | None = None) -> AllocationProgram:
+    r"""The asymptotic regret of a contextual linear bandit (Hao, Lattimore & Szepesvári 2020).
+
+    Over all pairs (context, arm): costs Δ^m_x within the context, ||x||²_{H^-1} <= (Δ^m_x)²/(2σ²) for the suboptimal arms of
+    every context. The optimal arm of *every* context is free, so what is learnt in one context helps in all: the value is 0
+    where these span everything, and with one context it is c(A,θ). How often contexts come does not matter asymptotically.
+
+    ``budget`` z, which would bound the plays in context m by z times its weight (Tirinzoni et al. 2020), needs linear constraints.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> one = [[1, 0], [0, 1], [0.9, 0.2]]
+    >>> b = ao.ContextualBandit([one, [[0.5, 0], [0.4, 0.1]]], [1, 0])
+    >>> round(ao.solve(ao.programs.contextual(b)).value, 6)
+    8.0
+    >>> other = ao.ContextualBandit([one, [[0, 0.5], [0.4, 0.1]]], [1, -0.1])
+    >>> other.optimal_arms  # (1, 0) and (0.4, 0.1): they span, so nothing has to be explored
+    array([0, 4])
+    >>> ao.solve(ao.programs.contextual(other)).value
+    0.0
+    """
+    if not isinstance(bandit, ContextualBandit):
+        raise InvalidInstance(f"bandit: expected a ContextualBandit, got a {type(bandit).__name__}")
+    if budget is not None:
+        raise InvalidOption("budget: needs linear constraints, which this version does not have; leave it out")
+    origin = Origin("contextual", bandit)
+    return _arm_program(
+        bandit.arms, bandit.gaps, half_precision(bandit.noise_variance), origin, variances=bandit.variances
+    )
+
+
+def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
+    assert bandit.store is not None
+    check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    rule = GapRule(bandit.theta, bandit.best_row)
+    scale = 0.5 / bandit.one_variance(f"{bandit.n_arms} arms, which are looked at block by block")
+    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit)
+    return AllocationProgram.over(blocks, Origin("regret", bandit))
+
+
+def _streamed_with_gaps(
+    store: ArmStore, gaps: Array | None, scale: float, origin: Origin, report: SurveyReport | None = None
+) -> AllocationProgram:
+    """A program over a store with given gaps (1 for all where None); ``report`` where it was surveyed before."""
+    if report is None:
+        report = surveyed(store)
+    free = np.zeros(0, dtype=np.int64)
+    if gaps is not None:
+        in_range("gaps", gaps, InvalidInstance, each=True)
+        check_some_gap(bool(gaps.any()), len(gaps))
+        free = np.flatnonzero(gaps == 0)
+        report = with_gaps(report, gaps, store.shape[1])
+    return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
+
+
+def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
+    r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
+
+    ``constant`` is the universal constant in f_n, which the paper leaves open.
+
+    Examples
+    --------
+    >>> horizon([[1, 0], [0, 1]], [0, 0.5], 1000).n_targets
+    1
+    """
+    n = whole_number("n", n, InvalidOption, least=3)
+    store, x, delta = _arms_and_gaps(arms, gaps)
+    rank = len(spanning_coordinates(x)) if store is None else store_rank(store)
+    level = f_n(n, rank, constant)
+    if store is not None:
+        origin = Origin("horizon", gaps=delta, number=level, horizon=n, constant=float(constant))
+        return _streamed_with_gaps(store, delta, 1.0 / level, origin)
+    return horizon_at_level(x, delta, level, n, float(constant))
+
+
+def at_level(arms: Any, gaps: Any, level: float, report: SurveyReport | None = None) -> AllocationProgram:
+    """``horizon`` at a given level: 2 is the regret program of gaps that need not come from a θ.
+
+    ``arms`` may be a store, and ``report`` what `surveyed` said of it.
+    """
+    store, x, delta = _arms_and_gaps(arms, gaps)
+    if store is not None:
+        return _streamed_with_gaps(store, delta, 1.0 / level, Origin("horizon", gaps=delta, number=level), report)
+    return horizon_at_level(x, delta, level, None)
+
+
+def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]:
+    """A store, or arms in memory, and gaps that fit them."""
+    store = open_store(arms)
+    x = arm_matrix(arms) if store is None else np.zeros((0, 0))
+    k = len(x) if store is None else store.shape[0]
+    delta = vector("gaps", gaps, InvalidInstance)
+    if len(delta) != k:
+        raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
+    if (delta < 0).any():
+        i = int(np.flatnonzero(delta < 0)[0])
+        raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
+    if store is None:
+        in_range("arms", x, InvalidInstance)
+        check_learnable(x, delta)
+    return store, x, delta
+
+
+def horizon_at_level(
+    arms: Array, gaps: Array, level: float, n: int | None, constant: float | None = None
+) -> AllocationProgram:
+    """``horizon`` with f_n given as a number (a proof file stores it so)."""
+    origin = Origin("horizon", gaps=gaps, number=level, horizon=n, constant=constant)
+    return _arm_program(arms, gaps, 1.0 / level, origin)
+
+
+def g_optimal(arms: Any) -> AllocationProgram:
+    r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> round(ao.solve(ao.programs.g_optimal([[1, 0], [0, 1], [1, 1]])).value, 6)
+    2.0
+    """
+    store = open_store(arms)
+    if store is not None:
+        return _streamed_with_gaps(store, None, 1.0, Origin("g_optimal"))
+    x = arm_matrix(arms)
+    in_range("arms", x, InvalidInstance)
+    if not x.any():
+        raise InvalidInstance("arms: expected arms that span something, but every arm is the zero vector")
+    moving = np.flatnonzero(x.any(axis=1))
+    return AllocationProgram(
+        x, np.ones(len(x)), x[moving], np.ones(len(moving)), target_arms=moving, origin=Origin("g_optimal")
+    )
+
+
+def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
+    r"""What any optimistic algorithm with confidence sets {||θ̂ − θ||²_G <= a σ² log n} pays at least.
+
+    The regret program with T_x <= 4aσ²/Δ_x² (times log n): optimism stops playing an arm then. Always feasible
+    for ``width`` a >= 1/2 (at 1/2 itself barely: finite-armed instances then have no room left, and end as FAILED with that
+    reason); for less, consistency may be out of reach (`Infeasible`).
+
+    With a variance per arm the set is {||θ̂ − θ||²_G <= a log n} for G = Σ T_x x xᵀ/σ_x². Optimism plays x only while its width
+    2(a log n)^½ ||x||_{G^-1} is at least Δ_x, and ||x||²_{G^-1} <= σ_x²/T_x: so T_x <= 4aσ_x²/Δ_x² (times log n), with x's own σ_x².
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> b = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.8]], [1, 0])
+    >>> round(ao.solve(ao.programs.optimism(b, 1.0)).value, 6)
+    20.0
+    """
+    b = check_bandit(bandit)
+    a = positive_number("width", width, InvalidOption)
+    in_range("width", np.array([a]), InvalidOption)
+    in_range("gaps", b.gaps, InvalidInstance, each=True)
+    upper = np.full(b.n_arms, np.inf)
+    suboptimal = b.suboptimal_arms
+    upper[suboptimal] = 4.0 * a * b.variance_of_each[suboptimal] / b.gaps[suboptimal] ** 2
+    origin = Origin("optimism", b, number=a)
+    return _arm_program(
+        b.arms_in_memory, b.gaps, half_precision(b.noise_variance), origin, upper=upper, variances=b.variances
+    )
+
+
+def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
+    r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> b = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
+    >>> round(ao.solve(ao.programs.remaining(b, [50, 1], 1000)).value, 6)
+    2.0
+    """
+    b = check_bandit(bandit)
+    counts = vector("pulls", pulls, InvalidInstance, length=b.n_arms)
+    if (counts < 0).any():
+        i = int(np.flatnonzero(counts < 0)[0])
+        raise InvalidInstance(f"pulls: expected entries >= 0, but entry {i} is {float(counts[i])!r}")
+    n = whole_number("n", n, InvalidOption, least=3)
+    return remaining_at_log(b, counts, math.log(n), n)
+
+
+def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
+    """``remaining`` with log n given as a number (a proof file stores it so)."""
+    origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
+    return _arm_program(
+        bandit.arms_in_memory,
+        bandit.gaps,
+        half_precision(bandit.noise_variance),
+        origin,
+        lower=pulls / log_n,
+        variances=bandit.variances,
+    )
