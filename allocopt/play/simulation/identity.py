@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allocopt.base.long_runs.identity import described, versions
 from allocopt.model.bandit import LinearBandit
-from allocopt.play.simulation.runs import Experiment
+
+if TYPE_CHECKING:
+    from allocopt.play.simulation.runs import Experiment
 
 __all__ = ["bandit_identity", "identity"]
 
