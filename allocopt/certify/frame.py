@@ -81,11 +81,11 @@ class Frame:
         result: Array = roots * roots * self.up
         return result
 
-    def plain_price(self, row: Array) -> float:
-        """The price of one row without margins."""
+    def plain_price(self, rows: Array) -> float:
+        """The price of one variable, which may have several rows, without margins."""
         assert self.plain_spectrum is not None
-        image = row @ self.basis
-        return max(float((image * image) @ self.plain_spectrum), 1e-300)
+        images = [row @ self.basis for row in rows]
+        return max(float(sum((image * image) @ self.plain_spectrum for image in images)), 1e-300)
 
     def errors(self, rows: Array, norm2: Array) -> Array:
         """Bounds on |ŵ − Bᵀa| for rows a: by their lengths, and entry by entry (sharper, dearer) where that is much."""
@@ -101,7 +101,8 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
     """The frame of (α, λ), from the rows with α > 0 or λ > 0 alone; None where M(α) is numerically singular."""
     r = problem.rank
     up = padding(r)
-    used = np.flatnonzero(alpha > 0)
+    by_row = problem.by_row(alpha)
+    used = np.flatnonzero(by_row > 0)
     asked = np.flatnonzero(multipliers > 0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         proposed = _proposed_basis(problem, alpha, used, asked, multipliers)
@@ -111,7 +112,7 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         nothing = Frame(basis, np.zeros(r), 0.0, 0.0, 0.0, gamma(r + 2) + problem.error, 0.0)
         # δ: what is left of BᵀMB − I, what rounding did to the images of the support, and to their sum
         rows = np.concatenate([problem.features[used], problem.base])
-        weights = np.concatenate([alpha[used], np.ones(len(problem.base))])
+        weights = np.concatenate([by_row[used], np.ones(len(problem.base))])
         images = rows @ basis
         norm2 = squared_row_lengths(images)
         errors = nothing.errors(rows, norm2)
@@ -123,7 +124,8 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         wrong = float(np.sqrt(weights @ (errors * errors)))
         drift = seen + wrong * (2.0 * float(np.sqrt(1.0 + seen)) + wrong)
         drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + gamma(len(rows)))
-        cost = float(alpha[used].sum()) * (1.0 + gamma(len(used)) + problem.bound_error) * up
+        spent = by_row[used] if problem.owners is None else alpha
+        cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * up
         if not drift <= _LARGEST_DRIFT:
             return None
         # the dual's numbers, of the targets with λ > 0
@@ -150,7 +152,7 @@ def _proposed_basis(
         return None
     # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
     support = problem.features[used] @ basis
-    gram = (support * alpha[used][:, None]).T @ support
+    gram = (support * problem.by_row(alpha)[used][:, None]).T @ support
     white_base = problem.compact_base @ basis
     gram += white_base.T @ white_base
     factor, singular = dpotrf(gram, lower=0, clean=1)
