@@ -46,8 +46,8 @@ JUDGES = {
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
     "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
     "allocopt/certify/feasibility.py": ("parts", "balls", "reduction"),
-    "allocopt/certify/exactly/balls.py": ("parts", "balls"),
-    "allocopt/certify/exactly/program.py": ("parts", "reduction", "balls"),
+    "allocopt/certify/exact_arithmetic/balls.py": ("parts", "balls"),
+    "allocopt/certify/exact_arithmetic/program.py": ("parts", "reduction", "balls"),
     "allocopt/certify/verdict.py": ("verdict", "by_block", "proof"),
     "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
     "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
@@ -58,7 +58,7 @@ JUDGES = {
 }
 # functions that only propose what others check: their mutants come last
 PROPOSALS = (
-    "tidy", "settle", "whitener", "_proposed_basis", "_spanning_coordinates", "spanning_coordinates", "spanning_rows",
+    "tidy", "recomputed", "whitener", "_proposed_basis", "_spanning_coordinates", "spanning_coordinates", "spanning_rows",
     "_complete_pivoting", "_Proof._scales", "_target_name",
 )  # fmt: skip
 LOADED = (

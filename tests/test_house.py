@@ -28,7 +28,7 @@ ALLOWED_INSIDE = {
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
     ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
     # python-flint, which most solves do without
-    ("allocopt/certify/verdict.py", "allocopt.certify.exactly.balls"),
+    ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),
 }
 
 

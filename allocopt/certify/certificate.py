@@ -11,11 +11,11 @@ import numpy as np
 from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.frame import frame, images, padding
+from allocopt.certify.frame import frame_of, images, padding
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.linear.floating import UNIT, gamma
 
-__all__ = ["best_scale", "evaluate", "settle", "tidy", "violation"]
+__all__ = ["best_scale", "evaluate", "recomputed", "tidy", "violation"]
 
 
 def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
@@ -25,46 +25,54 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
     value >= q ((Σλ_j b_jᵀy_j)²/Σλ_j − Σλ_j |B y_j|²) − Σ_i u_i (q p_i − 1)_+, which is concave and piecewise linear in q.
     """
     features, targets = problem.features, problem.targets
-    up = padding(problem.rank)
-    failed = Bounds(float("inf"), problem.offset * (1.0 - 2.0 * problem.bound_error) / up, alpha, multipliers,
+    inflation = padding(problem.rank)
+    failed = Bounds(float("inf"), problem.offset * (1.0 - 2.0 * problem.bound_error) / inflation, alpha, multipliers,
                     np.full(len(targets), np.inf), np.zeros(problem.n_variables), float("inf"))  # fmt: skip
-    seen = frame(problem, alpha, multipliers)
-    if seen is None:
+    frame = frame_of(problem, alpha, multipliers)
+    if frame is None:
         return failed
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        norm2, prices, errors = images(seen, features)
+        norm2, prices, errors = images(frame, features)
         if problem.ratios is None:
-            g = squared_row_lengths(targets @ seen.basis)
-            most = seen.most_constraint(g, seen.errors(targets, g))
+            g = squared_row_lengths(targets @ frame.basis)
+            most = frame.most_constraint(g, frame.errors(targets, g))
         else:
             squares = problem.ratios**2
-            g, most = norm2 * squares, seen.most_constraint(norm2, errors) * squares * up
+            g, most = norm2 * squares, frame.most_constraint(norm2, errors) * squares * inflation
         if not np.all(np.isfinite(most)):
             return failed
-        lower, lam, rounding = 0.0, multipliers, 2.0 * seen.drift
-        padded, prices = problem.by_variable(seen.most_price(prices, norm2, errors)), problem.by_variable(prices)
-        if seen.strength > 0:
+        lower, lam, rounding = 0.0, multipliers, 2.0 * frame.drift
+        most_prices, prices = problem.by_variable(frame.most_price(prices, norm2, errors)), problem.by_variable(prices)
+        if frame.strength > 0:
             if problem.owners is not None:  # the rounding of the sums over the rows of a variable
-                padded *= 1.0 + gamma(problem.most_rows)
-            known = 0.0
+                most_prices *= 1.0 + gamma(problem.most_rows)
+            base_price = 0.0
             if len(problem.base):
-                base2, base_prices, base_errors = images(seen, problem.base)
-                known = float(seen.most_price(base_prices, base2, base_errors).sum()) * (1.0 + gamma(len(base2))) * up
-            outer = None if problem.upper is None else problem.upper * ((1.0 + 4.0 * problem.bound_error) * up)
-            q, lower = best_scale(seen.slope - known, padded, outer)
+                base2, base_prices, base_errors = images(frame, problem.base)
+                base_price = (
+                    float(frame.most_price(base_prices, base2, base_errors).sum())
+                    * (1.0 + gamma(len(base2)))
+                    * inflation
+                )
+            largest_upper = (
+                None if problem.upper is None else problem.upper * ((1.0 + 4.0 * problem.bound_error) * inflation)
+            )
+            q, lower = best_scale(frame.slope - base_price, most_prices, largest_upper)
             # Multipliers in the scale of the dual: λ' = q B²/Λ² λ with y' chosen accordingly (Σλ' = value when scalable). The
             # bounds do not depend on their scale, so it is that without margins.
             total = max(float(multipliers.sum()), 1e-300)
             strength = float(multipliers @ g) / total
             dearest = problem.rows_of(np.array([np.argmax(prices)]))
-            rate = 1.0 / seen.plain_price(features[dearest]) if problem.scalable else q
+            rate = 1.0 / frame.plain_price(features[dearest]) if problem.scalable else q
             lam = multipliers / total * (rate * strength * strength)
-            rounding += float(padded.max(initial=0.0)) / max(float(prices.max(initial=0.0)), 1e-300) - 1.0
+            rounding += float(most_prices.max(initial=0.0)) / max(float(prices.max(initial=0.0)), 1e-300) - 1.0
             prices = prices * q
-    alpha, upper = _make_feasible(problem, alpha, most, seen.cost)
+    alpha, upper = _make_feasible(problem, alpha, most, frame.cost)
     # costs of what is fixed are rounded too, and so is the way back to the program's own units
-    upper = (upper + problem.offset * (1.0 + gamma(len(features) + 4))) * (1.0 + problem.bound_error) * up
-    lower = lower / up + problem.offset * (1.0 - 2.0 * problem.bound_error - gamma(len(features) + 4)) / up
+    upper = (upper + problem.offset * (1.0 + gamma(len(features) + 4))) * (1.0 + problem.bound_error) * inflation
+    lower = (
+        lower / inflation + problem.offset * (1.0 - 2.0 * problem.bound_error - gamma(len(features) + 4)) / inflation
+    )
     return Bounds(upper, max(lower, 0.0), alpha, lam, g, prices, rounding)
 
 
@@ -75,11 +83,11 @@ def tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
     slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
     if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
         return bounds
-    tidied = settle(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
+    tidied = recomputed(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
     return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
 
 
-def settle(problem: Canonical, bounds: Bounds) -> Bounds:
+def recomputed(problem: Canonical, bounds: Bounds) -> Bounds:
     """Bounds that follow from the feasible allocation itself, so that what is stored proves what is claimed."""
     return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
 
@@ -101,8 +109,8 @@ def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float,
     q = min(q, cap)
     if not np.isfinite(q):
         return 0.0, 0.0  # unbounded dual: the program is infeasible, which `feasible` reports; nothing is claimed here
-    over = float((upper[order] * np.maximum(q * prices[order] * (1.0 + 4.0 * UNIT) - 1.0, 0.0)).sum())
-    return q, q * slope * (1.0 - 4.0 * UNIT) - over * (1.0 + gamma(len(order) + 8))
+    excess = float((upper[order] * np.maximum(q * prices[order] * (1.0 + 4.0 * UNIT) - 1.0, 0.0)).sum())
+    return q, q * slope * (1.0 - 4.0 * UNIT) - excess * (1.0 + gamma(len(order) + 8))
 
 
 def _make_feasible(problem: Canonical, alpha: Array, constraints: Array, cost: float) -> tuple[Array, float]:
@@ -112,9 +120,8 @@ def _make_feasible(problem: Canonical, alpha: Array, constraints: Array, cost: f
     """
     worst = float(constraints.max())
     if problem.scalable:
-        worst *= (1.0 + 32.0 * UNIT) * (
-            1.0 + problem.bound_error
-        )  # so that α stays feasible when it is rounded on its way back
+        # so that α stays feasible when it is rounded on its way back
+        worst *= (1.0 + 32.0 * UNIT) * (1.0 + problem.bound_error)
         return alpha * worst, cost * worst * (1.0 + 4.0 * UNIT)
     upper = np.full(len(alpha), np.inf) if problem.upper is None else problem.upper
     alpha = np.minimum(alpha, upper)
@@ -148,10 +155,10 @@ def _fill(alpha: Array, upper: Array, by: float) -> Array:
 
 def violation(problem: Canonical, alpha: Array) -> float:
     """An upper bound on max_j g_j(α)."""
-    seen = frame(problem, alpha, np.zeros(len(problem.targets)))
-    if seen is None:
+    frame = frame_of(problem, alpha, np.zeros(len(problem.targets)))
+    if frame is None:
         return float("inf")
     with np.errstate(over="ignore", invalid="ignore"):
-        g = squared_row_lengths(problem.targets @ seen.basis)
-        most = seen.most_constraint(g, seen.errors(problem.targets, g))
+        g = squared_row_lengths(problem.targets @ frame.basis)
+        most = frame.most_constraint(g, frame.errors(problem.targets, g))
     return float(np.max(most)) if np.isfinite(most).all() else float("inf")

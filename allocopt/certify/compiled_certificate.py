@@ -67,58 +67,62 @@ def near_identity(basis: Array) -> bool:
     return True
 
 
-def image_errors(sizes: Array, up: float, small: float, data: float) -> None:
+def image_errors(sizes: Array, inflation: float, product_error: float, data: float) -> None:
     """Lemma 3: e_i, in place of the sizes: rounding of a column, of the data, and of both changes of basis.
 
     The second change, close to I, enlarges the errors of the first by a tenth.
     """
-    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * small + ENTRY_ERROR + data) * up
+    share = (1.0 + 2.0 * _NEAR_IDENTITY) * (2.0 * product_error + ENTRY_ERROR + data) * inflation
     for i in range(len(sizes)):
         sizes[i] = share * math.sqrt(sizes[i])
 
 
-def drift_of(gram: Array, alpha: Array, norms: Array, errors: Array, up: float, data: float) -> float:
+def drift_of(gram: Array, alpha: Array, norms: Array, errors: Array, inflation: float, data: float) -> float:
     """Lemma 4: δ, what is left of BᵀMB − I, what rounding did to the images, and to their sum."""
     r, k = len(gram), len(alpha)
-    spread = wrong = 0.0
+    spread = image_error = 0.0
     for i in range(k):
         spread += alpha[i] * norms[i]
-        wrong += alpha[i] * errors[i] * errors[i]
+        image_error += alpha[i] * errors[i] * errors[i]
     drift = 0.0
     for c in range(r):
         for e in range(r):
             entry = gram[c, e] - (1.0 if c == e else 0.0)
             drift += entry * entry
     drift = math.sqrt(drift) + UNIT * (k + 8) * 1.01 * (1.0 + spread)
-    wrong = math.sqrt(wrong)
-    drift += wrong * (2.0 * math.sqrt(1.0 + drift) + wrong)
-    return (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + UNIT * 1.01 * k)
+    image_error = math.sqrt(image_error)
+    drift += image_error * (2.0 * math.sqrt(1.0 + drift) + image_error)
+    return (drift + (data + 8.0 * UNIT) * (1.0 + drift)) * inflation * (1.0 + UNIT * 1.01 * k)
 
 
-def dual_sums(lam: Array, ratios: Array, norms: Array, errors: Array, up: float) -> Any:
+def dual_sums(lam: Array, ratios: Array, norms: Array, errors: Array, inflation: float) -> Any:
     """Σλ_j(|ŵ_j| − e_j)₊², Σλ_j|ŵ_j|², Σλ_je_j² of the targets, and Σλ_j: not yet rounded outwards."""
-    strength = total = trace = wobble = 0.0
+    strength = total = trace = target_error = 0.0
     for i in range(len(lam)):
-        least = max(math.sqrt(norms[i]) / up - errors[i], 0.0) * ratios[i]
+        least = max(math.sqrt(norms[i]) / inflation - errors[i], 0.0) * ratios[i]
         strength += lam[i] * least * least
         trace += lam[i] * ratios[i] * ratios[i] * norms[i]
-        wobble += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
+        target_error += lam[i] * ratios[i] * ratios[i] * errors[i] * errors[i]
         total += lam[i]
-    return strength, trace, wobble, total
+    return strength, trace, target_error, total
 
 
 def largest_constraint_and_price(
-    ratios: Array, norms: Array, errors: Array, prices: Array, drift: float, up: float, many: float, small: float,
-    steepest: float, wobble: float,
+    ratios: Array, norms: Array, errors: Array, prices: Array, drift: float, inflation: float, sum_inflation: float,
+    product_error: float, largest_weight: float, target_error: float,
 ) -> Any:  # fmt: skip
     """The theorem: upper bounds on max_j g_j, and on max_i p_i."""
     worst = top = 0.0
     for i in range(len(norms)):
-        length = math.sqrt(norms[i]) * up + errors[i]
-        worst = max(worst, ratios[i] * ratios[i] * length * length * up / (1.0 - drift))
-        shift = errors[i] + drift / (1.0 - drift) * up * length
-        root = math.sqrt(prices[i]) * up * many + steepest * (shift + small * length) + wobble * (length + shift)
-        top = max(top, root * root * up)
+        length = math.sqrt(norms[i]) * inflation + errors[i]
+        worst = max(worst, ratios[i] * ratios[i] * length * length * inflation / (1.0 - drift))
+        shift = errors[i] + drift / (1.0 - drift) * inflation * length
+        root = (
+            math.sqrt(prices[i]) * inflation * sum_inflation
+            + largest_weight * (shift + product_error * length)
+            + target_error * (length + shift)
+        )
+        top = max(top, root * root * inflation)
     return worst, top
 
 
@@ -161,30 +165,36 @@ def certify(
         return
     white = cross(basis, first)
     norms = squared_lengths(white)
-    up, many = 1.0 + UNIT * (4 * r + 64) * 1.01, 1.0 + UNIT * (k + 8) * 1.01  # 1 + γ of that many roundings
-    small, data = UNIT * (r + 4) * 1.01, gap_error + 8.0 * UNIT
-    image_errors(errors, up, small, data)
-    drift = drift_of(weighted(white, alpha), alpha, norms, errors, up, data)
+    inflation, sum_inflation = (
+        1.0 + UNIT * (4 * r + 64) * 1.01,
+        1.0 + UNIT * (k + 8) * 1.01,
+    )  # 1 + γ of so many roundings
+    product_error, data = UNIT * (r + 4) * 1.01, gap_error + 8.0 * UNIT
+    image_errors(errors, inflation, product_error, data)
+    drift = drift_of(weighted(white, alpha), alpha, norms, errors, inflation, data)
     if not drift <= _LARGEST_DRIFT:
         return
-    strength, trace, wobble, total = dual_sums(lam, ratios, norms, errors, up)
+    strength, trace, target_error, total = dual_sums(lam, ratios, norms, errors, inflation)
     if not 0.0 < strength * strength < np.inf:
         return
-    strength = strength / (up * many * (1.0 + drift))
-    steepest, wobble = math.sqrt(trace) * up * many, math.sqrt(wobble) * up * many
+    strength = strength / (inflation * sum_inflation * (1.0 + drift))
+    largest_weight = math.sqrt(trace) * inflation * sum_inflation
+    target_error = math.sqrt(target_error) * inflation * sum_inflation
     cost = 0.0
     for i in range(k):
         inverse[i] = 1.0 / ratios[i]
         cost += alpha[i]
     prices = back(squared_ratios(cross(white, white), inverse), lam)  # Σλ_j (a_i·b_j)²
-    worst, top = largest_constraint_and_price(ratios, norms, errors, prices, drift, up, many, small, steepest, wobble)
+    worst, top = largest_constraint_and_price(
+        ratios, norms, errors, prices, drift, inflation, sum_inflation, product_error, largest_weight, target_error
+    )
     if not (0.0 < top < np.inf and worst < np.inf):
         return
     worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)  # so that α stays feasible when it is rounded on its way back
     scale = strength * strength / (total * top)  # with λ as it is: value >= strength²/(total·top)
     write_pair(which, gaps, alpha, lam, worst, unit, scale, total, alpha_out, lam_out)
-    info[0] = unit * scale / (up * up * many * many)
-    info[1] = unit * cost * worst * up * many * (1.0 + data)
+    info[0] = unit * scale / (inflation * inflation * sum_inflation * sum_inflation)
+    info[1] = unit * cost * worst * inflation * sum_inflation * (1.0 + data)
     info[2] = 2.0 * drift
 
 

@@ -17,7 +17,7 @@ from allocopt.linear import dense
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.linear.floating import UNIT, gamma
 
-__all__ = ["Frame", "frame", "images", "padding"]
+__all__ = ["Frame", "frame_of", "images", "padding"]
 
 _LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
 _LEAST_WEIGHT = 1e-4  # least weight 1/s_c, relative to the largest, in the diagonal D of docs/certificates.md
@@ -43,7 +43,7 @@ class Frame:
     """A lower bound on Σ_j λ_j b_jᵀ M^-1 b_j, for λ that sums to 1."""
     drift: float
     """δ: an upper bound on the distance of BᵀMB from I."""
-    wobble: float
+    target_error: float
     """ε: √Σ_j λ_j e_j², what the errors of the targets' images can add to √p for a row of length 1."""
     unit: float
     """Error of a row's image, per unit of |row| |basis|: γ_r + ρ."""
@@ -53,32 +53,36 @@ class Frame:
     """The diagonal of Σ_j λ_j z_j z_jᵀ without margins: for estimates."""
 
     @cached_property
-    def up(self) -> float:
+    def inflation(self) -> float:
         """A factor that makes up for the rounding of sums over r entries and of a dozen operations around them."""
         return padding(len(self.spectrum))
 
     @property
     def slope(self) -> float:
         """The dual bound of λ for prices of at most 1."""
-        return self.strength * self.strength / self.up
+        return self.strength * self.strength / self.inflation
 
     @property
-    def steepest(self) -> float:
+    def largest_weight(self) -> float:
         """The largest entry of the spectrum."""
         return float(self.spectrum.max(initial=0.0))
 
     def most_constraint(self, norm2: Array, errors: Array) -> Array:
         """Upper bounds on g from |ŵ|² and the errors of ŵ."""
-        roots = np.sqrt(norm2) * self.up + errors
-        result: Array = roots * roots * (self.up / (1.0 - self.drift))
+        roots = np.sqrt(norm2) * self.inflation + errors
+        result: Array = roots * roots * (self.inflation / (1.0 - self.drift))
         return result
 
     def most_price(self, prices: Array, norm2: Array, errors: Array) -> Array:
         """Upper bounds on p from Σ_c D_c ŵ_c², |ŵ|² and the errors of ŵ."""
-        length = np.sqrt(norm2) * self.up + errors
-        shift = errors + self.drift / (1.0 - self.drift) * self.up * length
-        roots = np.sqrt(prices) * self.up + np.sqrt(self.steepest) * self.up * shift + self.wobble * (length + shift)
-        result: Array = roots * roots * self.up
+        length = np.sqrt(norm2) * self.inflation + errors
+        shift = errors + self.drift / (1.0 - self.drift) * self.inflation * length
+        roots = (
+            np.sqrt(prices) * self.inflation
+            + np.sqrt(self.largest_weight) * self.inflation * shift
+            + self.target_error * (length + shift)
+        )
+        result: Array = roots * roots * self.inflation
         return result
 
     def plain_price(self, rows: Array) -> float:
@@ -89,18 +93,22 @@ class Frame:
 
     def errors(self, rows: Array, norm2: Array) -> Array:
         """Bounds on |ŵ − Bᵀa| for rows a: by their lengths, and entry by entry (sharper, dearer) where that is much."""
-        error: Array = self.unit * self.up * float(np.linalg.norm(self.basis)) * np.sqrt(squared_row_lengths(rows))
+        error: Array = (
+            self.unit * self.inflation * float(np.linalg.norm(self.basis)) * np.sqrt(squared_row_lengths(rows))
+        )
         large = np.flatnonzero(~(error <= _LARGE_ERROR * np.sqrt(norm2)))
         if len(large):
-            sharp = np.sqrt(squared_row_lengths(np.abs(rows[large]) @ np.abs(self.basis))) * (self.unit * self.up)
+            sharp = np.sqrt(squared_row_lengths(np.abs(rows[large]) @ np.abs(self.basis))) * (
+                self.unit * self.inflation
+            )
             error[large] = np.fmin(error[large], sharp)
         return error
 
 
-def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
+def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
     """The frame of (α, λ), from the rows with α > 0 or λ > 0 alone; None where M(α) is numerically singular."""
     r = problem.rank
-    up = padding(r)
+    inflation = padding(r)
     by_row = problem.by_row(alpha)
     used = np.flatnonzero(by_row > 0)
     asked = np.flatnonzero(multipliers > 0)
@@ -109,38 +117,38 @@ def frame(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | None:
         if proposed is None:
             return None
         basis, lam = proposed
-        nothing = Frame(basis, np.zeros(r), 0.0, 0.0, 0.0, gamma(r + 2) + problem.error, 0.0)
+        for_errors = Frame(basis, np.zeros(r), 0.0, 0.0, 0.0, gamma(r + 2) + problem.error, 0.0)
         # δ: what is left of BᵀMB − I, what rounding did to the images of the support, and to their sum
         rows = np.concatenate([problem.features[used], problem.base])
         weights = np.concatenate([by_row[used], np.ones(len(problem.base))])
         images = rows @ basis
         norm2 = squared_row_lengths(images)
-        errors = nothing.errors(rows, norm2)
+        errors = for_errors.errors(rows, norm2)
         gram = (images * weights[:, None]).T @ images
         gram.flat[:: r + 1] -= 1.0
-        seen = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(len(rows) + 4) * (
+        distance = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(len(rows) + 4) * (
             1.0 + float(weights @ norm2)
         )
-        wrong = float(np.sqrt(weights @ (errors * errors)))
-        drift = seen + wrong * (2.0 * float(np.sqrt(1.0 + seen)) + wrong)
-        drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * up * (1.0 + gamma(len(rows)))
+        image_error = float(np.sqrt(weights @ (errors * errors)))
+        drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error)
+        drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * inflation * (1.0 + gamma(len(rows)))
         spent = by_row[used] if problem.owners is None else alpha
-        cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * up
+        cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * inflation
         if not drift <= _LARGEST_DRIFT:
             return None
         # the dual's numbers, of the targets with λ > 0
         rows = problem.targets[asked]
         images = rows @ basis
         norm2 = squared_row_lengths(images)
-        errors = nothing.errors(rows, norm2)
-        least = np.maximum(np.sqrt(norm2) / up - errors, 0.0)
-        strength = float(lam @ (least * least)) / up * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
-        wobble = float(np.sqrt(lam @ (errors * errors))) * up * (1.0 + gamma(len(asked)))
+        errors = for_errors.errors(rows, norm2)
+        least = np.maximum(np.sqrt(norm2) / inflation - errors, 0.0)
+        strength = float(lam @ (least * least)) / inflation * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
+        target_error = float(np.sqrt(lam @ (errors * errors))) * inflation * (1.0 + gamma(len(asked)))
         spectrum = _dominating_diagonal(images, lam)
         plain = (images * images * lam[:, None]).sum(axis=0)
-        if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(wobble)):
+        if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(target_error)):
             return None
-    return Frame(basis, spectrum, strength, drift, wobble, nothing.unit, cost, plain)
+    return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain)
 
 
 def _proposed_basis(
@@ -179,25 +187,25 @@ def _proposed_basis(
 def _dominating_diagonal(images: Array, lam: Array) -> Array:
     """D with D − Σ_j λ_j z_j z_jᵀ positive semidefinite: by diagonal dominance after scaling to a diagonal of ones."""
     n, r = images.shape
-    up = padding(r)
+    inflation = padding(r)
     if not n:
         return np.zeros(r)
     matrix = (images * lam[:, None]).T @ images
     size = (images * images * lam[:, None]).sum(axis=0)
     root = np.sqrt(size)
     # each entry of the sum has an error of γ |z||z|ᵀ, at most the product of the roots
-    off = np.abs(matrix) + gamma(n + 4) * up * np.outer(root, root)
-    off.flat[:: r + 1] = 0.0
+    off_diagonal = np.abs(matrix) + gamma(n + 4) * inflation * np.outer(root, root)
+    off_diagonal.flat[:: r + 1] = 0.0
     # any weights will do; directions of rounding errors, which correlate with all others, must not weigh as these do
     weight = np.maximum(root, _LEAST_WEIGHT * root.max(initial=0.0))
     weight[weight == 0.0] = 1.0
-    diagonal: Array = size * (1.0 + gamma(n + 4)) * up + up * weight * (off / weight).sum(axis=1)
+    diagonal: Array = size * (1.0 + gamma(n + 4)) * inflation + inflation * weight * (off_diagonal / weight).sum(axis=1)
     return diagonal
 
 
-def images(seen: Frame, rows: Array) -> tuple[Array, Array, Array]:
+def images(frame: Frame, rows: Array) -> tuple[Array, Array, Array]:
     """|ŵ|², Σ_c D_c ŵ_c² and the error of ŵ for every row."""
-    squares = rows @ seen.basis
+    squares = rows @ frame.basis
     squares *= squares
-    norm2, prices = squares.sum(axis=1), squares @ seen.spectrum
-    return norm2, prices, seen.errors(rows, norm2)
+    norm2, prices = squares.sum(axis=1), squares @ frame.spectrum
+    return norm2, prices, frame.errors(rows, norm2)

@@ -124,10 +124,10 @@ def reduce(program: AllocationProgram) -> Reduction:
     asked = np.flatnonzero(targets.any(axis=1))
 
     informative = np.union1d(known, playable) if len(known) else playable
-    seen = features[informative]
-    cleaned = np.where(known_exactly.modulo.noise(seen, terms[informative]), 0.0, seen)
+    informative_rows = features[informative]
+    without_noise = np.where(known_exactly.modulo.noise(informative_rows, terms[informative]), 0.0, informative_rows)
     duels = _span_of_duels(program)
-    span = span_of(rows, informative, known_exactly, cleaned) if duels is None else duels
+    span = span_of(rows, informative, known_exactly, without_noise) if duels is None else duels
     dependence = _check_targets(program, rows[informative], goals, asked, span, units)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
@@ -179,9 +179,9 @@ def _span_of_duels(program: AllocationProgram) -> Span | None:
 
 def _check_feasible(program: AllocationProgram, rows: Array, goals: Array, asked: IntArray) -> None:
     """Raise `Infeasible` where it is proven that upper bounds leave no room."""
-    hopeless = proven_infeasible(program, rows, goals, asked, bound_error(program))
-    if hopeless is not None:
-        j, norm = hopeless
+    unmet = proven_infeasible(program, rows, goals, asked, bound_error(program))
+    if unmet is not None:
+        j, norm = unmet
         raise Infeasible(
             f"{program.target_name(j)} cannot be met: even with every arm at its upper bound its squared norm is "
             f"about {norm:.6g}, provably above the radius {program.radii[j]:.6g}"

@@ -47,7 +47,7 @@ def certified_solution(
     if not bounds.gap <= tol:
         bounds, allocation, multipliers = _sharper(reduction, bounds, allocation, multipliers)
     else:
-        bounds = _with_room(bounds, tol)
+        bounds = _slightly_wider(bounds, tol)
     return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
 
 
@@ -69,10 +69,10 @@ def solution_as_given(
     )  # fmt: skip
 
 
-def _with_room(bounds: _Bounds, tol: float) -> _Bounds:
+def _slightly_wider(bounds: _Bounds, tol: float) -> _Bounds:
     """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
-    room = 0.5 * bounds.rounding + 4e-13
-    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - room), upper=bounds.upper * (1.0 + room))
+    widening = 0.5 * bounds.rounding + 4e-13
+    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - widening), upper=bounds.upper * (1.0 + widening))
     return wider if wider.gap <= tol * _STRICTLY else bounds
 
 
@@ -80,7 +80,8 @@ def in_balls(
     reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None
 ) -> tuple[float, float, int]:
     """Both bounds in ball arithmetic, and its bits."""
-    from allocopt.certify.exactly.balls import interval_in_balls  # loads python-flint, which most solves do without
+    # loads python-flint, which most solves do without
+    from allocopt.certify.exact_arithmetic.balls import interval_in_balls
 
     return interval_in_balls(reduction, allocation, multipliers, precision)
 
@@ -169,7 +170,7 @@ def certified_over_all(
     problem: StreamedProblem, bounds: BoundsOverAll, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
     """A Solution from bounds that are certified for all arms of a large set, kept as the few arms that matter."""
-    bounds = _with_room(bounds, tol)
+    bounds = _slightly_wider(bounds, tol)
     blocks, pool = problem.blocks, bounds.pool
     status, stats = _status(bounds, tol, reason, True, stats, problem.assumptions)
     costs = blocks.gaps_of(pool, blocks.store.rows(pool)) if len(pool) else np.zeros(0)
@@ -221,9 +222,9 @@ def nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -
     """The lower bounds are optimal if they are feasible, and nothing else is possible if they are not."""
     problem = reduction.canonical
     k, m = len(reduction.variables), len(reduction.targets)
-    doubt = padding(problem.rank + reduction.program.n_arms) + 4.0 * problem.bound_error
-    upper = problem.offset * doubt if _met(reduction) else np.inf
-    bounds = Bounds(upper, problem.offset / doubt, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    inflation = padding(problem.rank + reduction.program.n_arms) + 4.0 * problem.bound_error
+    upper = problem.offset * inflation if _met(reduction) else np.inf
+    bounds = Bounds(upper, problem.offset / inflation, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
     return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
 
 
@@ -240,15 +241,14 @@ def recertify(
     # `evaluate` makes α feasible and knows of no arms that tell nothing: the upper bound of α as it is
     played = np.flatnonzero(np.isfinite(allocation) & (allocation > 0))
     cost = float(program.costs[played] @ allocation[played])
-    up = padding(problem.rank + len(played)) + problem.bound_error
-    if (
-        problem.scalable and not program.bounded
-    ):  # a bound on an arm that tells nothing leaves the canonical problem without any
+    inflation = padding(problem.rank + len(played)) + problem.bound_error
+    # (a bound on an arm that tells nothing leaves the canonical problem without any)
+    if problem.scalable and not program.bounded:
         used = float(alpha.sum())
-        upper = bounds.upper * max(cost / used, 1.0) * up if used > 0 else np.inf
+        upper = bounds.upper * max(cost / used, 1.0) * inflation if used > 0 else np.inf
     else:
         within = (allocation >= reduction.least) & (allocation <= reduction.most)
-        upper = cost * up if within.all() and violation(problem, alpha) <= 1.0 else np.inf
+        upper = cost * inflation if within.all() and violation(problem, alpha) <= 1.0 else np.inf
     bounds = dataclasses.replace(bounds, upper=upper)
     if not bounds.gap <= tol and fits_balls(reduction):
         lower, upper, _ = in_balls(reduction, allocation, multipliers)

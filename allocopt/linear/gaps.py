@@ -16,7 +16,7 @@ from allocopt.base import double_double as precise
 from allocopt.base.validation import Array
 from allocopt.linear.floating import GAP_ERROR, PAIR_ERROR, TINY, UNIT
 
-__all__ = ["best_of", "exact_gap", "magnitudes", "plain_doubt", "refined_gaps", "tie_share"]
+__all__ = ["best_of", "exact_gap", "magnitudes", "plain_mean_error", "refined_gaps", "tie_share"]
 
 
 def magnitudes(rows: Array, theta: Array) -> Array:
@@ -25,7 +25,7 @@ def magnitudes(rows: Array, theta: Array) -> Array:
     return result
 
 
-def plain_doubt(rows: Array, theta: Array) -> Array:
+def plain_mean_error(rows: Array, theta: Array) -> Array:
     """What rounding can do to a mean that is computed in doubles, in any order of summation."""
     result: Array = (2 * (len(theta) + 4) * UNIT) * magnitudes(rows, theta) + TINY
     return result
@@ -33,8 +33,8 @@ def plain_doubt(rows: Array, theta: Array) -> Array:
 
 def best_of(rows: Array, theta: Array, means: Array) -> int:
     """The row of the largest mean, in exact arithmetic (the first of them where they tie)."""
-    doubt = plain_doubt(rows, theta)
-    contenders = np.flatnonzero(means + doubt >= float((means - doubt).max()))
+    plain_error = plain_mean_error(rows, theta)
+    contenders = np.flatnonzero(means + plain_error >= float((means - plain_error).max()))
     if len(contenders) == 1:
         return int(contenders[0])
     high, low = precise.dot(rows[contenders], theta)
@@ -50,20 +50,20 @@ def best_of(rows: Array, theta: Array, means: Array) -> int:
     return int(min(contenders[first[i]] for i in range(len(exact)) if exact[i] == best))
 
 
-def refined_gaps(rows: Array, theta: Array, best_row: Array, gaps: Array, doubt: Array) -> Array:
-    """Gaps to the mean of ``best_row``, given those in plain arithmetic with ``doubt``, to `GAP_ERROR` each."""
-    vague = np.flatnonzero(~(doubt <= 0.5 * GAP_ERROR * np.abs(gaps)))
-    if len(vague):
-        some = rows[vague]
+def refined_gaps(rows: Array, theta: Array, best_row: Array, gaps: Array, plain_error: Array) -> Array:
+    """Gaps to the mean of ``best_row``, given those in plain arithmetic with ``plain_error``, to `GAP_ERROR` each."""
+    uncertain = np.flatnonzero(~(plain_error <= 0.5 * GAP_ERROR * np.abs(gaps)))
+    if len(uncertain):
+        some = rows[uncertain]
         best = precise.dot(best_row[None], theta)
-        ones = np.ones(len(vague))
-        careful = precise.difference((best[0] * ones, best[1] * ones), precise.dot(some, theta))
+        ones = np.ones(len(uncertain))
+        accurate = precise.difference((best[0] * ones, best[1] * ones), precise.dot(some, theta))
         error = (len(theta) + 4) * PAIR_ERROR * (magnitudes(some, theta) + magnitudes(best_row[None], theta)) + TINY
-        still = np.flatnonzero(~(error <= 0.25 * GAP_ERROR * careful))
-        for i in still.tolist():
+        undecided = np.flatnonzero(~(error <= 0.25 * GAP_ERROR * accurate))
+        for i in undecided.tolist():
             same = np.array_equal(some[i], best_row)
-            careful[i] = 0.0 if same else _nearest(exact_gap(some[i], theta, best_row))
-        gaps[vague] = careful
+            accurate[i] = 0.0 if same else _nearest(exact_gap(some[i], theta, best_row))
+        gaps[uncertain] = accurate
     return gaps
 
 

@@ -98,16 +98,16 @@ class Modulo:
         quotient = kept - factors @ high
         # rounding of C, of each product, of the sum and of the difference, all relative to the terms
         doubtful = (self.n + 4) * UNIT * terms + TINY > ENTRY_ERROR * np.abs(quotient)
-        something = terms > 0
-        if not something.all():  # products may have vanished without being 0
-            something |= (factors != 0.0).astype(np.float64) @ (high != 0.0).astype(np.float64) > 0
-        i, j = np.nonzero(doubtful & something)
+        has_terms = terms > 0
+        if not has_terms.all():  # products may have vanished without being 0
+            has_terms |= (factors != 0.0).astype(np.float64) @ (high != 0.0).astype(np.float64) > 0
+        i, j = np.nonzero(doubtful & has_terms)
         if len(i):
             quotient[i, j] = self._in_pairs(kept[i, j], factors[i], high[:, j].T, low[:, j].T)
             error = (self.n + 2) * PAIR_ERROR * terms[i, j] + TINY
-            still = np.flatnonzero(error > 0.5 * ENTRY_ERROR * np.abs(quotient[i, j]))
-            if len(still):
-                self._exactly(rows, quotient, i[still], j[still], rationals)
+            undecided = np.flatnonzero(error > 0.5 * ENTRY_ERROR * np.abs(quotient[i, j]))
+            if len(undecided):
+                self._by_rationals(rows, quotient, i[undecided], j[undecided], rationals)
         return quotient, terms
 
     def _in_pairs(self, kept: Array, factors: Array, high: Array, low: Array) -> Array:
@@ -118,7 +118,7 @@ class Modulo:
             total = precise.add(total, precise.negative(product))
         return total[0]
 
-    def _exactly(self, rows: Array, quotient: Array, i: IntArray, j: IntArray, rationals: bool) -> None:
+    def _by_rationals(self, rows: Array, quotient: Array, i: IntArray, j: IntArray, rationals: bool) -> None:
         """Entries in rationals, rounded to the nearest double."""
         if self.n == 1:  # most often all of it cancels: x_K f_P = x_P f_K, and products of doubles are exact as pairs
             column = self.pivot_columns[0]
@@ -135,7 +135,7 @@ class Modulo:
                 copy |= (rows[some] == pivot_row).all(axis=1)
             quotient[i[copy[back]], j[copy[back]]] = 0.0
             i, j = i[~copy[back]], j[~copy[back]]
-            zero = self._vanish(rows, i, j)
+            zero = self._proven_zero(rows, i, j)
             quotient[i[zero], j[zero]] = 0.0
             i, j = i[~zero], j[~zero]
         if not rationals and len(i) > _FEW:
@@ -144,7 +144,7 @@ class Modulo:
         for row, column in zip(i.tolist(), j.tolist(), strict=True):
             quotient[row, column] = _nearest(self.exact_entry(rows[row], column))
 
-    def _vanish(self, rows: Array, i: IntArray, j: IntArray) -> NDArray[np.bool_]:
+    def _proven_zero(self, rows: Array, i: IntArray, j: IntArray) -> NDArray[np.bool_]:
         """Which of some entries are proven to be 0 without rationals: where C has small denominators, as it has for whole numbers.
 
         D x_c − Σ_p (D C_p) x_p with whole numbers D and D C below 2^53 is a sum of products that are exact as pairs. Adding

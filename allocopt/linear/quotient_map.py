@@ -26,7 +26,7 @@ class QuotientMap:
         result: Array = self.modulo(rows * self.units) * self.scale
         return result
 
-    def rough(self, basis: Array, sizes: Array) -> tuple[Array, float]:
+    def image_with_error(self, basis: Array, sizes: Array) -> tuple[Array, float]:
         """The map followed by a change of basis as one matrix C, and a bound on the error of x C for rows within these sizes."""
         d, r = len(self.units), len(self.scale)
         small = basis * self.scale[:, None]

@@ -26,9 +26,7 @@ from allocopt.linear.scaling import equilibrated
 __all__ = ["Span", "column_units", "free_span", "largest_share", "outside_span", "span_of", "spanning_coordinates"]
 
 _SUSPECT = 1e-9  # ratio of the weakest to the strongest pivot below which the columns are chosen again
-_CERTIFIABLE = (
-    16.0 * ENTRY_ERROR
-)  # relative size of a direction below which entries that are rounded cannot be shown to span it
+_CERTIFIABLE = 16.0 * ENTRY_ERROR  # relative size of a direction that entries with rounding can still be shown to span
 _CLEARLY = 1e-3  # shares above this are no rounding, whatever the error of a share in floating point
 _MANY = 4096  # shares that are compared exactly; the exact ones are close to those in floating point
 
@@ -118,20 +116,20 @@ def free_span(rows: Array, arms: IntArray) -> Span:
         columns.append(int(modulo.columns[j]))
 
 
-def span_of(rows: Array, arms: IntArray, free: Span, seen: Array) -> Span:
+def span_of(rows: Array, arms: IntArray, free: Span, quotient_rows: Array) -> Span:
     """Free pivots and further ``arms`` that span the rows of all ``arms`` modulo the free ones.
 
-    ``seen`` are their rows in the quotient, with entries that may be rounding set to 0: they propose. Then every arm is
+    ``quotient_rows`` are their rows in the quotient, with entries that may be rounding set to 0: they propose. Then every arm is
     checked to lie in the span.
     """
     kept = free.modulo.columns
     sizes = np.sqrt(squared_row_lengths(rows[arms]))
-    local = list(spanning_coordinates(seen, sizes)) if seen.size else []
+    local = list(spanning_coordinates(quotient_rows, sizes)) if quotient_rows.size else []
     while True:
         dropped = [c for c in range(len(kept)) if c not in local]
         if not dropped:  # nothing to check: the certificate proves that the arms span every column
             return Span(arms[:0], tuple(int(c) for c in kept[local]), Modulo(rows[:0], (), np.zeros(0, dtype=np.int64)))
-        basis = arms[spanning_rows(seen[:, local])] if local else arms[:0]
+        basis = arms[spanning_rows(quotient_rows[:, local])] if local else arms[:0]
         if len(basis) < len(local):
             raise SolverFailed("the rank of the arms could not be decided")
         whole = _modulo(rows, np.concatenate([free.rows, basis]), [*free.columns, *kept[local].tolist()])

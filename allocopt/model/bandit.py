@@ -22,7 +22,7 @@ from allocopt.base.validation import (
     vector,
 )
 from allocopt.linear.assumptions import Assumption
-from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_doubt, refined_gaps, tie_share
+from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_mean_error, refined_gaps, tie_share
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -310,15 +310,15 @@ class _GapsTask:
     def __call__(self, start: int, block: Array) -> Array:
         """Accurate gaps of a block."""
         best = float(self.best_row @ self.theta)
-        doubt = plain_doubt(block, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
-        return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, doubt)
+        plain_error = plain_mean_error(block, self.theta) + float(plain_mean_error(self.best_row[None], self.theta)[0])
+        return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, plain_error)
 
 
 def _gaps(arms: Array, theta: Array, means: Array) -> tuple[Array, int]:
     """Gaps to the best mean, and the arm that has it."""
     best = best_of(arms, theta, means)
-    doubt = plain_doubt(arms, theta)
-    return refined_gaps(arms, theta, arms[best], means[best] - means, doubt + doubt[best]), best
+    plain_error = plain_mean_error(arms, theta)
+    return refined_gaps(arms, theta, arms[best], means[best] - means, plain_error + plain_error[best]), best
 
 
 def _tied(arms: Array, theta: Array, gaps: Array, best: int, tolerance: float) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from allocopt.base.lazy import Lazy
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.floating import UNIT
-from allocopt.linear.gaps import plain_doubt, refined_gaps
+from allocopt.linear.gaps import plain_mean_error, refined_gaps
 from allocopt.model.arms.store import ArmStore
 from allocopt.model.arms.survey import SurveyReport
 from allocopt.model.bandit import LinearBandit
@@ -35,19 +35,19 @@ class GapRule:
         assert self.theta is not None
         return float(self.best_row @ self.theta)
 
-    def doubt(self, sizes: Array) -> float:
+    def plain_error(self, sizes: Array) -> float:
         """A bound on the rounding error of a gap in plain arithmetic, for arms with entries of at most these sizes."""
         if self.theta is None:
             return 0.0
-        bound = plain_doubt(sizes[None], self.theta) + plain_doubt(self.best_row[None], self.theta)
+        bound = plain_mean_error(sizes[None], self.theta) + plain_mean_error(self.best_row[None], self.theta)
         return float(bound[0]) * (1.0 + 8.0 * UNIT)
 
     def careful(self, rows: Array, given: Array | None) -> Array:
         """Gaps of some rows, each with a relative error of at most `GAP_ERROR`."""
         if self.theta is None:
             return np.ones(len(rows)) if given is None else given
-        doubt = plain_doubt(rows, self.theta) + float(plain_doubt(self.best_row[None], self.theta)[0])
-        return refined_gaps(rows, self.theta, self.best_row, self.best - rows @ self.theta, doubt)
+        plain_error = plain_mean_error(rows, self.theta) + float(plain_mean_error(self.best_row[None], self.theta)[0])
+        return refined_gaps(rows, self.theta, self.best_row, self.best - rows @ self.theta, plain_error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical
-from allocopt.certify.certificate import evaluate, settle
+from allocopt.certify.certificate import evaluate, recomputed
 from allocopt.certify.reduction import Reduction
 from allocopt.certify.verdict import certified_solution
 from allocopt.model.solution import Solution, Status
@@ -37,7 +37,7 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
         for alpha, multipliers in _candidates(problem, monitor):
             bounds = evaluate(problem, alpha, multipliers)
             if np.isfinite(bounds.upper):
-                bounds = settle(problem, bounds)
+                bounds = recomputed(problem, bounds)
             stats = {**first.stats, "seconds": monitor.seconds, "second_try": True}
             stats.pop("reason", None)
             found = certified_solution(reduction, bounds, first.method, first.tol, None, stats)

@@ -14,7 +14,7 @@ from allocopt.base.tolerances import DEFAULT_TOL, TIE
 from allocopt.base.validation import positive_number
 from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.certificate import evaluate, settle, tidy
+from allocopt.certify.certificate import evaluate, recomputed, tidy
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.certify.verdict import (
     certified_over_all,
@@ -128,7 +128,7 @@ def solve(
             stats.update(backend(chosen)(problem, monitor, **given))
             bounds = monitor.best
             if bounds is not None and np.isfinite(bounds.upper):
-                bounds = tidy(problem, settle(problem, bounds), tol)
+                bounds = tidy(problem, recomputed(problem, bounds), tol)
     except OutOfTime:
         bounds, reason = monitor.best, f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:

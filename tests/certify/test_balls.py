@@ -12,8 +12,8 @@ import allocopt as ao
 from allocopt.base.errors import Infeasible, InvalidProof
 from allocopt.certify import feasibility, reduction
 from allocopt.certify.canonical import Bounds
-from allocopt.certify.exactly import balls
-from allocopt.certify.exactly.balls import interval_in_balls
+from allocopt.certify.exact_arithmetic import balls
+from allocopt.certify.exact_arithmetic.balls import interval_in_balls
 from allocopt.certify.feasibility import proven_infeasible
 from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import _status

@@ -14,7 +14,7 @@ import allocopt as ao
 from allocopt.base.errors import SolverFailed
 from allocopt.certify import verdict
 from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
-from allocopt.certify.frame import frame, images
+from allocopt.certify.frame import frame_of, images
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 
 INF = float("inf")
@@ -114,21 +114,21 @@ def test_bounds_over_all_are_those_of_the_frame_with_every_margin():
             problem = streamed(rows, np.array(theta))
             pool, played, lam = np.array([1, 2]), np.full(2, 4.0), np.array([1.0, 3.0])
             part = problem.part(pool)
-            seen = frame(part, played, lam)
+            frame = frame_of(part, played, lam)
             bounds = problem.price(pool, part, played, lam).bounds
             every = problem.part(np.array([1, 2, 3, 4]))
-        norm2, prices, errors = images(seen, every.features)
+        norm2, prices, errors = images(frame, every.features)
         ratio = 2 if problem.blocks.scale == 0.5 else None
         up, doubt = 1 + gamma(72), rational(part.bound_error)
-        own = [rational(x) * ratio for x in seen.most_constraint(norm2, errors)]
+        own = [rational(x) * ratio for x in frame.most_constraint(norm2, errors)]
         margins = [up, up, None, 1 + 16 * U]
         reached = max(own[i] * margins[i] for i in ((0, 1, 3) if more else (0, 1)))
         worst = reached * (1 + 32 * U) * (1 + doubt)
-        assert near(bounds.upper, rational(seen.cost) * worst * up, 8)
+        assert near(bounds.upper, rational(frame.cost) * worst * up, 8)
         assert near(bounds.alpha[0], 4 * worst, 6)
-        price = max(rational(seen.most_price(prices, norm2, errors)))
-        assert near(bounds.lower, rational(seen.strength) ** 2 / up / price / up, 8)
-        assert bounds.rounding == 2.0 * seen.drift
+        price = max(rational(frame.most_price(prices, norm2, errors)))
+        assert near(bounds.lower, rational(frame.strength) ** 2 / up / price / up, 8)
+        assert bounds.rounding == 2.0 * frame.drift
         assert bounds.prices == pytest.approx(prices[:2] / float(price), rel=1e-12)
         assert bounds.constraints == pytest.approx(norm2[:2] * 2.0, rel=1e-12)
         # λ in the scale of the dual, for its own arms: Σλ is the bound without margins

@@ -15,28 +15,28 @@ from margins import framed, in_both, information, instance, instances, made, mov
 
 from allocopt.certify import frame as frames
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.frame import frame
+from allocopt.certify.frame import frame_of
 from allocopt.linear import floating
 
 
-def worst_errors(seen, problem, rows):
+def worst_errors(frame, problem, rows):
     """(γ_r + ρ) ‖|a| |B|‖ of every row, just above."""
     unit = gamma(problem.rank) + rational(problem.error)
-    sizes = product(rational(np.abs(rows)), rational(np.abs(seen.basis)))
+    sizes = product(rational(np.abs(rows)), rational(np.abs(frame.basis)))
     return [unit * root_up(dot(s, s)) for s in sizes]
 
 
 def errors_hold(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
+    frame = framed(problem, alpha, lam)
     rows = np.concatenate([problem.features, problem.targets])
-    images = rows @ seen.basis
-    bounds = rational(seen.errors(rows, np.einsum("ij,ij->i", images, images)))
-    if any(b < e for b, e in zip(bounds, worst_errors(seen, problem, rows), strict=True)):
+    images = rows @ frame.basis
+    bounds = rational(frame.errors(rows, np.einsum("ij,ij->i", images, images)))
+    if any(b < e for b, e in zip(bounds, worst_errors(frame, problem, rows), strict=True)):
         return False
-    rho, basis = rational(problem.error), rational(seen.basis)
+    rho, basis = rational(problem.error), rational(frame.basis)
     for row, image, bound in zip(rows, rational(images), bounds, strict=True):
         for c in range(problem.rank):  # the direction that hurts column c most
-            signs = np.sign(row * seen.basis[:, c])
+            signs = np.sign(row * frame.basis[:, c])
             true = product([[x * (1 + rho * rational(s)) for x, s in zip(rational(row), signs, strict=True)]], basis)[0]
             off = [x - y for x, y in zip(true, image, strict=True)]
             if dot(off, off) > bound * bound:
@@ -45,8 +45,8 @@ def errors_hold(problem, alpha, lam):
 
 
 def drift_holds(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    basis, delta = rational(seen.basis), rational(seen.drift)
+    frame = framed(problem, alpha, lam)
+    basis, delta = rational(frame.basis), rational(frame.drift)
     r = problem.rank
     identity = [[Fraction(int(c == e)) for e in range(r)] for c in range(r)]
     rho, doubt = rational(problem.error), rational(problem.bound_error)
@@ -60,19 +60,19 @@ def drift_holds(problem, alpha, lam):
     # worst case: rounding of the images, of the n products and sums, and of the weights' own errors
     rows = np.concatenate([problem.features, problem.base])
     weights = [*rational(alpha), *[Fraction(1)] * len(problem.base)]
-    images = rational(rows @ seen.basis)
+    images = rational(rows @ frame.basis)
     n = len(rows)
     spread = sum((w * dot(x, x) for w, x in zip(weights, images, strict=True)), Fraction(0))
-    errors = worst_errors(seen, problem, rows)
+    errors = worst_errors(frame, problem, rows)
     wrong = root_down(sum((w * e * e for w, e in zip(weights, errors, strict=True)), Fraction(0)))
     need = gamma(n + 1) * spread + wrong * (2 * root_down(1 - gamma(n + 1) * spread) + wrong) + doubt
     return delta >= need
 
 
 def strength_holds(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    basis, weights = rational(seen.basis), rational(normalised(lam))
-    rho, doubt, strength = (rational(x) for x in (problem.error, problem.bound_error, seen.strength))
+    frame = framed(problem, alpha, lam)
+    basis, weights = rational(frame.basis), rational(normalised(lam))
+    rho, doubt, strength = (rational(x) for x in (problem.error, problem.bound_error, frame.strength))
     matrix = information(problem, alpha, rho, doubt)
     targets = moved(problem.targets, -rho)
     if strength > sum((w * dot(b, solved(matrix, b)) for w, b in zip(weights, targets, strict=True)), Fraction(0)):
@@ -80,28 +80,28 @@ def strength_holds(problem, alpha, lam):
     images = product(rational(problem.targets), basis)
     least = [
         max(root_up(dot(z, z)) - e, Fraction(0))
-        for z, e in zip(images, worst_errors(seen, problem, problem.targets), strict=True)
+        for z, e in zip(images, worst_errors(frame, problem, problem.targets), strict=True)
     ]
     whole = sum((w * x * x for w, x in zip(weights, least, strict=True)), Fraction(0))
-    return strength * (1 + rational(seen.drift)) * (1 + gamma(len(weights))) <= whole
+    return strength * (1 + rational(frame.drift)) * (1 + gamma(len(weights))) <= whole
 
 
-def wobble_holds(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    errors = worst_errors(seen, problem, problem.targets)
+def target_error_holds(problem, alpha, lam):
+    frame = framed(problem, alpha, lam)
+    errors = worst_errors(frame, problem, problem.targets)
     need = sum((w * e * e for w, e in zip(rational(normalised(lam)), errors, strict=True)), Fraction(0))
-    return rational(seen.wobble) ** 2 >= need * (1 + gamma(len(errors)))
+    return rational(frame.target_error) ** 2 >= need * (1 + gamma(len(errors)))
 
 
 def cost_holds(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
+    frame = framed(problem, alpha, lam)
     need = sum(rational(alpha)) * (1 + rational(problem.bound_error)) * (1 + gamma(len(alpha) - 1))
-    return rational(seen.cost) >= need
+    return rational(frame.cost) >= need
 
 
 def spectrum_holds(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    return dominates(seen.spectrum, problem.targets[lam > 0] @ seen.basis, normalised(lam))
+    frame = framed(problem, alpha, lam)
+    return dominates(frame.spectrum, problem.targets[lam > 0] @ frame.basis, normalised(lam))
 
 
 def dominates(diagonal, images, lam):
@@ -120,19 +120,19 @@ def dominates(diagonal, images, lam):
 
 
 def constraints_hold(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    images = problem.targets @ seen.basis
+    frame = framed(problem, alpha, lam)
+    images = problem.targets @ frame.basis
     norm2 = np.einsum("ij,ij->i", images, images)
-    bounds = rational(seen.most_constraint(norm2, seen.errors(problem.targets, norm2)))
+    bounds = rational(frame.most_constraint(norm2, frame.errors(problem.targets, norm2)))
     rho, doubt = rational(problem.error), rational(problem.bound_error)
     matrix = information(problem, alpha, -rho, -doubt)
     return all(dot(b, solved(matrix, b)) <= g for b, g in zip(moved(problem.targets, rho), bounds, strict=True))
 
 
 def prices_hold(problem, alpha, lam):
-    seen = framed(problem, alpha, lam)
-    norm2, prices, errors = frames.images(seen, problem.features)
-    bounds = rational(seen.most_price(prices, norm2, errors))
+    frame = framed(problem, alpha, lam)
+    norm2, prices, errors = frames.images(frame, problem.features)
+    bounds = rational(frame.most_price(prices, norm2, errors))
     rho, doubt = rational(problem.error), rational(problem.bound_error)
     matrix = information(problem, alpha, -rho, -doubt)
     weights = rational(normalised(lam))
@@ -149,7 +149,7 @@ CHECKS = {
         errors_hold,
         drift_holds,
         strength_holds,
-        wobble_holds,
+        target_error_holds,
         cost_holds,
         spectrum_holds,
         constraints_hold,
@@ -188,12 +188,12 @@ def test_constraints_and_prices_in_the_worst_case(r, drift):
     norm2 = np.exp(4.0 * rng.normal(size=50))
     for size in (0.0, 1e-13, 1e-3):
         errors = size * np.sqrt(norm2) * rng.uniform(size=50)
-        for wobble, spectrum in ((0.0, 1.0), (1e-3, 1.0), (1e-3, 4.0), (0.5, 1e-4)):
+        for target_error, spectrum in ((0.0, 1.0), (1e-3, 1.0), (1e-3, 4.0), (0.5, 1e-4)):
             prices = norm2 * rng.uniform(0.01, 1.0, size=50) * spectrum
-            seen = made(r, drift, wobble, spectrum)
-            most_g = rational(seen.most_constraint(norm2, errors))
-            most_p = rational(seen.most_price(prices, norm2, errors))
-            d, w, s = rational(drift), rational(wobble), rational(spectrum)
+            frame = made(r, drift, target_error, spectrum)
+            most_g = rational(frame.most_constraint(norm2, errors))
+            most_p = rational(frame.most_price(prices, norm2, errors))
+            d, w, s = rational(drift), rational(target_error), rational(spectrum)
             grown = 1 + gamma(r)
             for n2, p, e, g_bound, p_bound in zip(*map(rational, (norm2, prices, errors)), most_g, most_p, strict=True):
                 length = root_down(n2 * grown) + e
@@ -207,16 +207,16 @@ def test_constraints_and_prices_in_the_worst_case(r, drift):
 
 def test_slope_is_rounded_down():
     for strength in np.random.default_rng(0).uniform(0.5, 2.0, size=200):
-        seen = made(3, strength=float(strength))
+        frame = made(3, strength=float(strength))
         exact = rational(strength) ** 2
-        assert exact * (1 - gamma(200)) <= rational(seen.slope) <= exact / (1 + gamma(12))
-    assert made(2, spectrum=3.0).steepest == 3.0
+        assert exact * (1 - gamma(200)) <= rational(frame.slope) <= exact / (1 + gamma(12))
+    assert made(2, spectrum=3.0).largest_weight == 3.0
 
 
 def test_a_drift_beyond_a_tenth_proves_nothing(monkeypatch):
     problem, alpha, lam = instance(0, 1, 1, 1, rho=0.03)
     assert 0.05 < framed(problem, alpha, lam).drift < 0.1
-    assert frame(dataclasses.replace(problem, error=0.06), alpha, lam) is None
+    assert frame_of(dataclasses.replace(problem, error=0.06), alpha, lam) is None
     failed = evaluate(dataclasses.replace(problem, error=0.06, offset=2.0, bound_error=0.25), alpha, lam)
     assert failed.upper == failed.rounding == np.inf
     assert 0.99 <= failed.lower <= 2.0 * (1 - 0.25)
@@ -262,24 +262,27 @@ def test_the_numbers_of_a_frame_are_bounds(name):
 
 
 def without(patch, **fields):
-    """What `frame` makes, with some of its numbers changed."""
+    """What `frame_of` makes, with some of its numbers changed."""
 
     def changed(problem, alpha, lam):
-        seen = frame(problem, alpha, lam)
-        return dataclasses.replace(seen, **{name: change(seen, problem) for name, change in fields.items()})
+        frame = frame_of(problem, alpha, lam)
+        return dataclasses.replace(frame, **{name: change(frame, problem) for name, change in fields.items()})
 
     patch.setitem(globals(), "framed", changed)
 
 
 MISSING = {
-    "γ": (("gamma", lambda n: 0.0), ("errors_hold", "drift_holds", "strength_holds", "wobble_holds", "cost_holds", "spectrum_holds")),
-    "ρ": ({"unit": lambda seen, problem: floating.gamma(problem.rank + 2)}, ("errors_hold", "constraints_hold", "prices_hold")),
-    "γ of the images": ({"unit": lambda seen, problem: problem.error}, ("errors_hold",)),
-    "drift": ({"drift": lambda seen, problem: 0.0}, ("drift_holds", "constraints_hold", "prices_hold")),
-    "half the drift": ({"drift": lambda seen, problem: 0.5 * seen.drift}, ("drift_holds", "constraints_hold", "prices_hold")),
-    "wobble": ({"wobble": lambda seen, problem: 0.0}, ("wobble_holds", "prices_hold")),
-    "strength": ({"strength": lambda seen, problem: seen.strength * (1 + 2.0**-30)}, ("strength_holds",)),
-    "cost": ({"cost": lambda seen, problem: seen.cost * (1 - 2.0**-22)}, ("cost_holds",)),
+    "γ": (
+        ("gamma", lambda n: 0.0),
+        ("errors_hold", "drift_holds", "strength_holds", "target_error_holds", "cost_holds", "spectrum_holds"),
+    ),
+    "ρ": ({"unit": lambda frame, problem: floating.gamma(problem.rank + 2)}, ("errors_hold", "constraints_hold", "prices_hold")),
+    "γ of the images": ({"unit": lambda frame, problem: problem.error}, ("errors_hold",)),
+    "drift": ({"drift": lambda frame, problem: 0.0}, ("drift_holds", "constraints_hold", "prices_hold")),
+    "half the drift": ({"drift": lambda frame, problem: 0.5 * frame.drift}, ("drift_holds", "constraints_hold", "prices_hold")),
+    "target_error": ({"target_error": lambda frame, problem: 0.0}, ("target_error_holds", "prices_hold")),
+    "strength": ({"strength": lambda frame, problem: frame.strength * (1 + 2.0**-30)}, ("strength_holds",)),
+    "cost": ({"cost": lambda frame, problem: frame.cost * (1 - 2.0**-22)}, ("cost_holds",)),
 }  # fmt: skip
 
 

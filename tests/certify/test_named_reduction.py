@@ -8,7 +8,7 @@ import pytest
 from exactly import U, rational
 
 import allocopt as ao
-from allocopt.certify.exactly.program import exact_program
+from allocopt.certify.exact_arithmetic.program import exact_program
 from allocopt.certify.reduction import data_error, reduce
 from allocopt.linear.floating import GAP_ERROR, UNIT
 from allocopt.linear.span import column_units

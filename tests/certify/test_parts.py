@@ -14,7 +14,7 @@ from allocopt.certify import certificate
 from allocopt.certify import frame as frames
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.certificate import best_scale, evaluate
-from allocopt.certify.frame import frame
+from allocopt.certify.frame import frame_of
 from allocopt.linear import span
 from allocopt.linear.modulo import Modulo
 
@@ -39,8 +39,8 @@ def test_the_norm_of_what_is_left_of_a_large_matrix_has_a_margin_of_its_own(r, m
     problem = plain(r)
     basis = np.full((r, r), 2.0**-12) + np.eye(r)  # not as good as what is usually proposed
     monkeypatch.setattr(frames, "_proposed_basis", lambda *_: (basis, np.ones(1)))
-    seen = frame(problem, np.ones(r), np.eye(r)[0])
-    images = rational(seen.basis)
+    frame = frame_of(problem, np.ones(r), np.eye(r)[0])
+    images = rational(frame.basis)
     gram = [
         [dot(x, y) - (i == j) for j, y in enumerate(zip(*images, strict=True))]
         for i, x in enumerate(zip(*images, strict=True))
@@ -48,11 +48,11 @@ def test_the_norm_of_what_is_left_of_a_large_matrix_has_a_margin_of_its_own(r, m
     left = root_down(sum(x * x for row in gram for x in row)) * (1 + gamma(r * r))
     spread = sum(dot(row, row) for row in images)
     left += gamma(r + 4) * (1 + spread)
-    errors = rational(seen.errors(problem.features, np.einsum("ij,ij->i", seen.basis, seen.basis)))
+    errors = rational(frame.errors(problem.features, np.einsum("ij,ij->i", frame.basis, frame.basis)))
     wrong = root_down(sum(e * e for e in errors))
     drift = left + wrong * (2 * root_down(1 + left) + wrong)
     drift = (drift + 8 * U * (1 + drift)) * (1 + gamma(4 * r + 64)) * (1 + gamma(r))
-    assert rational(seen.drift) >= drift * (1 - 40 * U)
+    assert rational(frame.drift) >= drift * (1 - 40 * U)
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 64])
@@ -77,12 +77,12 @@ def test_what_is_known_is_a_sum_with_a_margin_of_its_own():
     base = np.full((n, 1), 2.0**-6)
     problem = Canonical(np.ones((1, 1)), np.ones((1, 1)), base)
     alpha, lam = np.ones(1), np.ones(1)
-    seen = frame(problem, alpha, lam)
-    norm2, prices, errors = frames.images(seen, base)
-    known = sum(rational(seen.most_price(prices, norm2, errors))) * (1 + gamma(n)) * (1 + gamma(68))
-    norm2, prices, errors = frames.images(seen, problem.features)
-    most = rational(seen.most_price(prices, norm2, errors))[0]
-    slope = rational(seen.strength) ** 2 / (1 + gamma(68)) - known
+    frame = frame_of(problem, alpha, lam)
+    norm2, prices, errors = frames.images(frame, base)
+    known = sum(rational(frame.most_price(prices, norm2, errors))) * (1 + gamma(n)) * (1 + gamma(68))
+    norm2, prices, errors = frames.images(frame, problem.features)
+    most = rational(frame.most_price(prices, norm2, errors))[0]
+    slope = rational(frame.strength) ** 2 / (1 + gamma(68)) - known
     assert slope > 0
     lower = slope / most / (1 + gamma(68))
     # the sum itself, of n equal numbers, errs by less than its margin
@@ -143,7 +143,7 @@ def test_what_was_not_shown_to_be_feasible_is_not_claimed():
 def test_numbers_beyond_doubles_prove_nothing(large):
     rows = np.array([[1e-20, 0.0], [1e-20, 1e-20]])
     problem = Canonical(rows, np.array([[1e-20, 1e-20], large]), np.zeros((0, 2)), offset=1.0)
-    assert frame(problem, np.ones(2), np.array([1.0, 0.0])) is not None
+    assert frame_of(problem, np.ones(2), np.array([1.0, 0.0])) is not None
     assert certificate.violation(problem, np.ones(2)) == np.inf
     for some in (problem, dataclasses.replace(problem, upper=np.full(2, 1e9))):
         for lam in ([1.0, 1.0], [1.0, 0.0]):
@@ -169,26 +169,26 @@ def test_what_is_not_a_number_is_not_feasible(bad, monkeypatch):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_diagonal_that_is_not_finite_proves_nothing(bad, monkeypatch):
     monkeypatch.setattr(frames, "_dominating_diagonal", lambda *_: np.array([1.0, bad]))
-    assert frame(plain(2), np.ones(2), np.ones(2)) is None
+    assert frame_of(plain(2), np.ones(2), np.ones(2)) is None
 
 
 @pytest.mark.parametrize("unit", [2.0**-50, 2.0**-10])
 def test_errors_of_images_are_rounded_up(unit):
     """(γ + ρ) |a| ‖B‖ and (γ + ρ) ‖|a| |B|‖, both padded: here they are the same."""
-    seen = frames.Frame(np.ones((1, 1)), np.ones(1), 1.0, 0.0, 0.0, unit, 1.0)
+    frame = frames.Frame(np.ones((1, 1)), np.ones(1), 1.0, 0.0, 0.0, unit, 1.0)
     exact = rational(unit) * (1 + gamma(68))
-    assert exact * (1 - 4 * U) <= rational(float(seen.errors(np.ones((1, 1)), np.ones(1))[0])) <= exact * (1 + 8 * U)
+    assert exact * (1 - 4 * U) <= rational(float(frame.errors(np.ones((1, 1)), np.ones(1))[0])) <= exact * (1 + 8 * U)
 
 
 @pytest.mark.parametrize("n", [1, 4, 64])
 def test_the_strength_of_exact_sums_is_margins_only(n):
     problem = Canonical(np.ones((1, 1)), np.ones((n, 1)), np.zeros((0, 1)))
-    seen = frame(problem, np.ones(1), np.ones(n))
-    assert np.abs(seen.basis).tolist() == [[1.0]]
+    frame = frame_of(problem, np.ones(1), np.ones(n))
+    assert np.abs(frame.basis).tolist() == [[1.0]]
     pad = 1 + gamma(68)
-    error = rational(float(seen.errors(np.ones((1, 1)), np.ones(1))[0]))
-    exact = (1 / pad - error) ** 2 / pad * (1 - gamma(n + 8)) / (1 + rational(seen.drift))
-    assert exact * (1 - 12 * U) <= rational(seen.strength) <= exact * (1 + 6 * U)
+    error = rational(float(frame.errors(np.ones((1, 1)), np.ones(1))[0]))
+    exact = (1 / pad - error) ** 2 / pad * (1 - gamma(n + 8)) / (1 + rational(frame.drift))
+    assert exact * (1 - 12 * U) <= rational(frame.strength) <= exact * (1 + 6 * U)
 
 
 def test_what_is_fixed_is_rounded_down_where_nothing_else_is_proven():
@@ -205,9 +205,9 @@ def test_targets_that_are_multiples_of_the_features():
         one, ratios = np.ones((1, 1)), np.full(1, ratio)
         found = evaluate(Canonical(one, ratio * one, np.zeros((0, 1)), ratios=ratios), np.ones(1), np.ones(1))
         assert found.constraints == pytest.approx([ratio * ratio], rel=1e-12)
-        seen = frame(Canonical(one, ratio * one, np.zeros((0, 1))), np.ones(1), np.ones(1))
-        norm2, _, errors = frames.images(seen, one)
-        most = rational(seen.most_constraint(norm2, errors))[0] * rational(ratio) ** 2 * (1 + gamma(68))
+        frame = frame_of(Canonical(one, ratio * one, np.zeros((0, 1))), np.ones(1), np.ones(1))
+        norm2, _, errors = frames.images(frame, one)
+        most = rational(frame.most_constraint(norm2, errors))[0] * rational(ratio) ** 2 * (1 + gamma(68))
         assert rational(found.alpha)[0] >= most * (1 + 32 * U) * (1 - 6 * U)
 
 
@@ -228,10 +228,10 @@ def test_the_cost_of_what_was_scaled_has_a_margin_of_its_own():
 def test_what_is_settled_follows_from_the_allocation_that_is_stored():
     bounded = Canonical(np.eye(2), np.eye(2), np.zeros((0, 2)), upper=np.array([4.0, 4.0]))
     found = evaluate(bounded, np.array([0.5, 1.5]), np.ones(2))
-    settled, anew = certificate.settle(bounded, found), evaluate(bounded, found.alpha, found.multipliers)
-    assert (settled.lower, settled.upper) == (anew.lower, anew.upper) != (found.lower, found.upper)
+    again, anew = certificate.recomputed(bounded, found), evaluate(bounded, found.alpha, found.multipliers)
+    assert (again.lower, again.upper) == (anew.lower, anew.upper) != (found.lower, found.upper)
     scalable = evaluate(plain(2), np.ones(2), np.ones(2))
-    assert certificate.settle(plain(2), scalable) is scalable
+    assert certificate.recomputed(plain(2), scalable) is scalable
 
 
 # --- modulo

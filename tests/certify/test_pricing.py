@@ -26,8 +26,8 @@ def task(**options):
     identity = QuotientMap(np.ones(2), Modulo(np.zeros((0, 2)), (), np.arange(2)), np.ones(2))
     seen = Frame(np.eye(2), np.full(2, 0.25), 1.0, 0.0, 0.0, 0.0, 1.0)
     made = {
-        "quotient": identity, "frame": seen, "gaps": GapRule(), "scale": 1.0, "image": np.eye(2), "rough": 0.0,
-        "hidden": 0.0, "free": np.zeros(0, dtype=np.int64), "inside_constraint": 0.0, "inside_price": 0.0, "keep": 100,
+        "quotient": identity, "frame": seen, "gaps": GapRule(), "scale": 1.0, "image": np.eye(2), "image_error": 0.0,
+        "gap_error": 0.0, "free": np.zeros(0, dtype=np.int64), "inside_constraint": 0.0, "inside_price": 0.0, "keep": 100,
     }  # fmt: skip
     return PriceTask(**{**made, **options})
 
@@ -49,16 +49,16 @@ def test_constraints_and_prices_of_a_block_have_their_margins():
 
 
 @pytest.mark.parametrize("scale", [1.0, 4.0])
-@pytest.mark.parametrize(("gap", "hidden"), [(1.0, 0.0), (1.0, 0.5), (0.75, 0.25)])
-@pytest.mark.parametrize("rough", [0.0, 0.125])
-def test_arms_are_skipped_only_where_every_error_leaves_them_inside(scale, gap, hidden, rough):
+@pytest.mark.parametrize(("gap", "gap_error"), [(1.0, 0.0), (1.0, 0.5), (0.75, 0.25)])
+@pytest.mark.parametrize("image_error", [0.0, 0.125])
+def test_arms_are_skipped_only_where_every_error_leaves_them_inside(scale, gap, gap_error, image_error):
     """The least g and p inside for which an arm is not looked at closer, to a few units."""
-    sure = rational(gap - hidden) * (1 - 8 * U)
-    length = PAD + rational(rough)
+    sure = rational(gap - gap_error) * (1 - 8 * U)
+    length = PAD + rational(image_error)
     most_g = length**2 * PAD / (sure**2 * rational(scale))
-    root = PAD / 2 + rational(0.5) * PAD * rational(rough)
+    root = PAD / 2 + rational(0.5) * PAD * rational(image_error)
     most_p = root**2 * PAD / sure
-    options = {"gaps": GapRule(given=True), "scale": scale, "hidden": hidden, "rough": rough}
+    options = {"gaps": GapRule(given=True), "scale": scale, "gap_error": gap_error, "image_error": image_error}
     row, given = np.array([[1.0, 0.0]]), np.array([gap])
     for g, p, skipped in ((1, 1, True), (1, -1, False), (-1, 1, False), (-1, -1, False)):
         inside = {
@@ -74,7 +74,7 @@ def test_arms_are_skipped_only_where_every_error_leaves_them_inside(scale, gap, 
 
 @pytest.mark.parametrize("gap", [0.5, 0.25])
 def test_arms_whose_gap_may_be_nothing_are_never_skipped(gap):
-    report = task(gaps=GapRule(given=True), hidden=0.5, inside_constraint=1e300, inside_price=1e300)(
+    report = task(gaps=GapRule(given=True), gap_error=0.5, inside_constraint=1e300, inside_price=1e300)(
         0, np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([gap, gap])
     )
     assert near(report.price, P / rational(gap), 8)

@@ -8,7 +8,7 @@ from exactly import U, rational, solved
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, SolverFailed
-from allocopt.certify.exactly.program import exact_program
+from allocopt.certify.exact_arithmetic.program import exact_program
 from allocopt.certify.reduction import bound_error, data_error, reduce
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import column_units

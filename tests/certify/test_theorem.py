@@ -35,38 +35,38 @@ def formulas():
 
 def test_drift_and_cost_are_those_of_the_theorem():
     for problem, alpha, lam in formulas():
-        seen, r = framed(problem, alpha, lam), problem.rank
+        frame, r = framed(problem, alpha, lam), problem.rank
         rows = np.concatenate([problem.features, problem.base])
         weights = np.concatenate([alpha, np.ones(len(problem.base))])
-        images, n, doubt = rows @ seen.basis, len(rows), rational(problem.bound_error)
+        images, n, doubt = rows @ frame.basis, len(rows), rational(problem.bound_error)
         gram = (images * weights[:, None]).T @ images - np.eye(r)
         spread = dot(rational(weights), rational(squared(images)))
         left = root_down(sum(x * x for row in rational(gram) for x in row)) + gamma(n + 4) * (1 + spread)
-        errors = rational(seen.errors(rows, squared(images)))
+        errors = rational(frame.errors(rows, squared(images)))
         wrong = root_down(sum(w * e * e for w, e in zip(rational(weights), errors, strict=True)))
         drift = left + wrong * (2 * root_down(1 + left) + wrong)
         drift = (drift + (doubt + 8 * U) * (1 + drift)) * pad(r) * (1 + gamma(n))
-        assert drift * (1 - SLIP) <= rational(seen.drift) <= drift * (1 + SLIP)
+        assert drift * (1 - SLIP) <= rational(frame.drift) <= drift * (1 + SLIP)
         cost = rational(float(alpha.sum())) * (1 + gamma(len(alpha)) + doubt) * pad(r)
-        assert cost * (1 - SLIP / 4) <= rational(seen.cost) <= cost * (1 + SLIP / 4)
+        assert cost * (1 - SLIP / 4) <= rational(frame.cost) <= cost * (1 + SLIP / 4)
 
 
 def test_the_numbers_of_the_dual_are_those_of_the_theorem():
     for problem, alpha, lam in formulas():
-        seen, r = framed(problem, alpha, lam), problem.rank
-        assert seen.unit == floating.gamma(r + 2) + problem.error
-        images, weights, n = problem.targets @ seen.basis, rational(normalised(lam)), len(lam)
-        errors = rational(seen.errors(problem.targets, squared(images)))
+        frame, r = framed(problem, alpha, lam), problem.rank
+        assert frame.unit == floating.gamma(r + 2) + problem.error
+        images, weights, n = problem.targets @ frame.basis, rational(normalised(lam)), len(lam)
+        errors = rational(frame.errors(problem.targets, squared(images)))
         least = [
             max(root_down(x) / pad(r) - e, Fraction(0)) for x, e in zip(rational(squared(images)), errors, strict=True)
         ]
         strength = sum(w * x * x for w, x in zip(weights, least, strict=True)) / pad(r)
-        strength *= (1 - gamma(n + 8)) / (1 + rational(seen.drift))
-        assert strength * (1 - SLIP) <= rational(seen.strength) <= strength * (1 + SLIP)
-        wobble = root_down(sum(w * e * e for w, e in zip(weights, errors, strict=True))) * pad(r) * (1 + gamma(n))
-        assert wobble * (1 - SLIP) <= rational(seen.wobble) <= wobble * (1 + SLIP)
+        strength *= (1 - gamma(n + 8)) / (1 + rational(frame.drift))
+        assert strength * (1 - SLIP) <= rational(frame.strength) <= strength * (1 + SLIP)
+        target_error = root_down(sum(w * e * e for w, e in zip(weights, errors, strict=True))) * pad(r) * (1 + gamma(n))
+        assert target_error * (1 - SLIP) <= rational(frame.target_error) <= target_error * (1 + SLIP)
         spectrum = diagonal(images, normalised(lam))
-        for value, exact in zip(rational(seen.spectrum), spectrum, strict=True):
+        for value, exact in zip(rational(frame.spectrum), spectrum, strict=True):
             assert exact * (1 - SLIP) <= value
 
 
@@ -100,10 +100,10 @@ def test_diagonals_are_those_of_the_theorem():
 def test_constraints_and_prices_are_those_of_the_theorem(r):
     rng = np.random.default_rng(r)
     for drift in (0.0, 0.09):
-        seen = made(r, drift, wobble=0.3, spectrum=0.7)
+        frame = made(r, drift, target_error=0.3, spectrum=0.7)
         norm2 = rng.uniform(0.5, 2.0, size=20)
         prices, errors = norm2 * rng.uniform(0.1, 0.7, size=20), 0.2 * rng.uniform(size=20)
-        most_g, most_p = seen.most_constraint(norm2, errors), seen.most_price(prices, norm2, errors)
+        most_g, most_p = frame.most_constraint(norm2, errors), frame.most_price(prices, norm2, errors)
         d = rational(drift)
         for n2, p, e, g_bound, p_bound in zip(*map(rational, (norm2, prices, errors, most_g, most_p)), strict=True):
             length = root_down(n2) * pad(r) + e
@@ -117,17 +117,17 @@ def test_constraints_and_prices_are_those_of_the_theorem(r):
 def test_both_bounds_are_those_of_the_theorem():
     """From the frame's numbers: slope, what is known, outer bounds and the cost of what is fixed, each with its margin."""
     for problem, alpha, lam in whole_instances():
-        bounds, seen, r = evaluate(problem, alpha, lam), framed(problem, alpha, lam), problem.rank
+        bounds, frame, r = evaluate(problem, alpha, lam), framed(problem, alpha, lam), problem.rank
         doubt, fixed, k = rational(problem.bound_error), rational(problem.offset), len(alpha)
-        padded = rational(seen.most_price(*[frames.images(seen, problem.features)[i] for i in (1, 0, 2)]))
+        padded = rational(frame.most_price(*[frames.images(frame, problem.features)[i] for i in (1, 0, 2)]))
         known = Fraction(0)
         if len(problem.base):
-            norm2, prices, errors = frames.images(seen, problem.base)
-            known = sum(rational(seen.most_price(prices, norm2, errors))) * (1 + gamma(len(problem.base))) * pad(r)
+            norm2, prices, errors = frames.images(frame, problem.base)
+            known = sum(rational(frame.most_price(prices, norm2, errors))) * (1 + gamma(len(problem.base))) * pad(r)
         outer = [
             None if u is None else u * (1 + 4 * doubt) * pad(r) for u in bounds_of(problem.upper, len(problem.features))
         ]
-        slope = rational(seen.strength) ** 2 / pad(r) - known
+        slope = rational(frame.strength) ** 2 / pad(r) - known
         lower = best_gain(slope, padded, outer) / pad(r) if slope > 0 else Fraction(0)
         least = fixed * (1 - 2 * doubt - gamma(k + 4)) / pad(r)
         assert rational(bounds.lower) <= max(lower, Fraction(0)) + least + SLIP / 4 * (lower + least)
@@ -135,4 +135,4 @@ def test_both_bounds_are_those_of_the_theorem():
         assert rational(bounds.upper) >= most * (1 - SLIP / 4)
         if problem.scalable:
             worst = rational(float(np.max(bounds.alpha / alpha)))
-            assert rational(bounds.upper) >= rational(seen.cost) * worst * (1 + doubt) * pad(r) * (1 - SLIP / 4)
+            assert rational(bounds.upper) >= rational(frame.cost) * worst * (1 + doubt) * pad(r) * (1 - SLIP / 4)

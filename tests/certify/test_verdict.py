@@ -93,15 +93,15 @@ def test_reasons_are_those_of_the_method_or_of_the_bounds():
 @pytest.mark.parametrize("rounding", [0.0, 2.0**-30, 2.0**-10])
 def test_bounds_are_given_room_where_the_tolerance_allows_it(rounding):
     exact = Fraction(rounding) / 2 + Fraction(4e-13)
-    wider = verdict._with_room(bounds(1.0, 1.0 + 2.0**-20, rounding), 1e-2)
+    wider = verdict._slightly_wider(bounds(1.0, 1.0 + 2.0**-20, rounding), 1e-2)
     assert near(wider.lower, 1 - exact) and near(wider.upper, (1 + Fraction(1, 2**20)) * (1 + exact))
     tight = bounds(1.0, 1.0 + 2.0**-20, rounding)
-    assert verdict._with_room(tight, 2.0**-20) is tight
+    assert verdict._slightly_wider(tight, 2.0**-20) is tight
     # what is as wide as tol allows is as wide as the status allows
-    room = float(verdict._with_room(bounds(1.0, 1.0, rounding), 1e-2).gap)
-    assert verdict._with_room(bounds(1.0, 1.0, rounding), room).gap == 0.0
-    tol = room / verdict._STRICTLY * (1 + 2.0**-51)
-    assert verdict._with_room(bounds(1.0, 1.0, rounding), tol).gap == room
+    widening = float(verdict._slightly_wider(bounds(1.0, 1.0, rounding), 1e-2).gap)
+    assert verdict._slightly_wider(bounds(1.0, 1.0, rounding), widening).gap == 0.0
+    tol = widening / verdict._STRICTLY * (1 + 2.0**-51)
+    assert verdict._slightly_wider(bounds(1.0, 1.0, rounding), tol).gap == widening
 
 
 def test_bounds_within_tol_get_room_and_others_a_second_look(monkeypatch):
@@ -346,7 +346,7 @@ def test_what_is_fixed_may_span_less_than_all_arms_do():
 def test_the_cost_of_what_is_fixed_is_rounded_both_ways(amount):
     p = known(amount, costs=[1.0, 0.1])
     reduction = reduce(p)
-    found = verdict.nothing_to_decide(reduction, 0.0, {"n": 1})  # with a tolerance of 0 no room is added
+    found = verdict.nothing_to_decide(reduction, 0.0, {"n": 1})  # with a tolerance of 0 no widening is added
     doubt = pad(2 + 2) + 4 * rational(reduction.canonical.bound_error)
     exact = rational(reduction.canonical.offset)
     assert near(found.upper, exact * doubt, 3) and near(found.lower, exact / doubt, 3)

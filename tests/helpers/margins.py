@@ -10,7 +10,7 @@ from allocopt.certify import certificate
 from allocopt.certify import frame as frames
 from allocopt.certify.canonical import Canonical
 from allocopt.certify.certificate import evaluate
-from allocopt.certify.frame import Frame, frame
+from allocopt.certify.frame import Frame, frame_of
 
 RHO, DOUBT = 2.0**-20, 2.0**-21
 
@@ -50,9 +50,9 @@ def instances(**options):
 
 
 def framed(problem, alpha, lam):
-    seen = frame(problem, alpha, lam)
-    assert seen is not None
-    return seen
+    frame = frame_of(problem, alpha, lam)
+    assert frame is not None
+    return frame
 
 
 def moved(rows, by):
@@ -71,8 +71,8 @@ def normalised(lam):
     return lam[lam > 0] / float(lam[lam > 0].sum())
 
 
-def made(r, drift=0.0, wobble=0.0, spectrum=1.0, strength=1.0):
-    return Frame(np.eye(r), np.full(r, spectrum), strength, drift, wobble, 0.0, 1.0)
+def made(r, drift=0.0, target_error=0.0, spectrum=1.0, strength=1.0):
+    return Frame(np.eye(r), np.full(r, spectrum), strength, drift, target_error, 0.0, 1.0)
 
 
 def gain(q, slope, prices, upper):

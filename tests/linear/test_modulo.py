@@ -110,7 +110,7 @@ def test_a_missing_tier_is_seen(constant, monkeypatch):
 def test_entries_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
     """Plain: C, each product, the sums and the difference. Pairs: `PAIR_ERROR` per term, and one rounding at the end."""
     careful, exactly = [], []
-    in_pairs, in_rationals = Modulo._in_pairs, Modulo._exactly
+    in_pairs, in_rationals = Modulo._in_pairs, Modulo._by_rationals
     monkeypatch.setattr(
         Modulo, "_in_pairs", lambda self, kept, *rest: careful.append(len(kept)) or in_pairs(self, kept, *rest)
     )
@@ -119,7 +119,7 @@ def test_entries_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
         exactly.extend(zip(i.tolist(), j.tolist(), strict=True))
         in_rationals(self, rows, quotient, i, j, rationals)
 
-    monkeypatch.setattr(Modulo, "_exactly", seen)
+    monkeypatch.setattr(Modulo, "_by_rationals", seen)
     counts = {"plain": 0, "pairs": 0, "rationals": 0}
     for mod, rows in families():
         for row in rows:
@@ -246,12 +246,12 @@ def test_a_map_travels():
 def test_entries_stay_in_a_tier_only_where_lemma_1_allows_it(rest, pairs, exact, monkeypatch):
     """n = 1: 5 u T against 2^-47 |q| in doubles, 3·2^-98 T against 2^-48 |q| in pairs; T is 2 + q here."""
     asked = []
-    for name in ("_in_pairs", "_exactly"):
+    for name in ("_in_pairs", "_by_rationals"):
         tier = getattr(Modulo, name)
         monkeypatch.setattr(Modulo, name, lambda *a, name=name, tier=tier: asked.append(name) or tier(*a))
     mod = Modulo.of(np.array([[1.0, 1.0]]), [0])
     found = mod(np.array([[1.0, 1.0 + rest]]))[0, 0]
-    assert (asked.count("_in_pairs"), asked.count("_exactly")) == (pairs, exact)
+    assert (asked.count("_in_pairs"), asked.count("_by_rationals")) == (pairs, exact)
     assert found == (1.0 + rest) - 1.0
 
 
@@ -267,7 +267,7 @@ def test_sums_of_which_every_part_is_left_are_no_zeros():
     mod = Modulo.of(np.array([[3.0, 0.0, 5.0], [0.0, 3.0, 7.0]]), [0, 1])
     odd = 1.0 + 2.0**-52
     rows = np.array([[odd * 2.0**-200, odd * 2.0**-400, odd], [3.0, 3.0, 12.0]])
-    assert mod._vanish(rows, np.arange(2), np.zeros(2, dtype=np.int64)).tolist() == [False, True]
+    assert mod._proven_zero(rows, np.arange(2), np.zeros(2, dtype=np.int64)).tolist() == [False, True]
 
 
 # --- gaps
@@ -307,7 +307,7 @@ def gaps_hold():
         best = gaps.best_of(rows, theta, means)
         if best != exact.index(max(exact)):
             return False
-        doubt = gaps.plain_doubt(rows, theta)
+        doubt = gaps.plain_mean_error(rows, theta)
         for value, mean, true in zip(rational(doubt), rational(means), exact, strict=True):
             assert abs(mean - true) <= value
         worst = [gamma(len(theta)) * dot(rational(np.abs(row)), rational(np.abs(theta))) for row in rows]
@@ -358,7 +358,7 @@ def test_gaps_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
         for row, mean in zip(rows, exact, strict=True):
             exactly.clear()
             careful.clear()
-            doubt = gaps.plain_doubt(row[None], theta) + gaps.plain_doubt(best[None], theta)
+            doubt = gaps.plain_mean_error(row[None], theta) + gaps.plain_mean_error(best[None], theta)
             found = gaps.refined_gaps(row[None], theta, best, np.array([best @ theta - row @ theta]), doubt)
             gap, terms = max(exact) - mean, size + dot(rational(np.abs(row)), rational(np.abs(theta)))
             if not careful:
@@ -386,7 +386,7 @@ def test_the_best_row_is_not_the_one_of_the_largest_mean_in_doubles():
 
 def test_the_doubt_of_means_is_that_of_lemma_2():
     for d in (1, 3):
-        found = gaps.plain_doubt(np.full((1, d), -0.5), np.full(d, 2.0))
+        found = gaps.plain_mean_error(np.full((1, d), -0.5), np.full(d, 2.0))
         assert found.tolist() == [2 * (d + 4) * floating.UNIT * d + floating.TINY]
 
 

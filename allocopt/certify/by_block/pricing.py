@@ -55,9 +55,9 @@ class PriceTask:
     """The radius of an arm's constraint is scale·Δ²."""
     image: Array
     """The quotient and the frame's basis as one matrix; then θ as one more column, where gaps come from it."""
-    rough: float
+    image_error: float
     """Bound on the error of a row's image."""
-    hidden: float
+    gap_error: float
     """Bound on the error of a gap in plain arithmetic."""
     free: IntArray
     inside_constraint: float
@@ -94,7 +94,7 @@ class PriceTask:
         return places if alive is None or not len(places) else np.flatnonzero(np.isin(alive, places))
 
     def _price(self, block: Array, given: Array | None, free: IntArray) -> PriceReport:
-        frame, rough = self.frame, self.rough
+        frame, image_error = self.frame, self.image_error
         squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
         if self.gaps.theta is None:
             gaps = np.ones(len(block)) if given is None else given.copy()
@@ -107,11 +107,11 @@ class PriceTask:
         gaps[free] = np.inf
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # what the arm can be at most, given the rounding of this cheap look at it
-            sure = np.maximum(gaps - self.hidden, 0.0) * (1.0 - 8.0 * UNIT)
-            errors = np.broadcast_to(rough, norm2.shape)
+            least_gap = np.maximum(gaps - self.gap_error, 0.0) * (1.0 - 8.0 * UNIT)
+            errors = np.broadcast_to(image_error, norm2.shape)
             most = frame.most_constraint(norm2, errors)
-            top_constraint = most / (sure * sure * self.scale)
-            top_price = frame.most_price(prices, norm2, errors) / sure
+            top_constraint = most / (least_gap * least_gap * self.scale)
+            top_price = frame.most_price(prices, norm2, errors) / least_gap
         top_constraint[free] = top_price[free] = 0.0
         # written so that nan, where nothing is known, counts as relevant
         relevant = np.flatnonzero(~((top_constraint <= self.inside_constraint) & (top_price <= self.inside_price)))
@@ -119,12 +119,12 @@ class PriceTask:
         alive = len(block) - len(free)
         if self.screen is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                mask = ~((top_constraint * self.screen[0] < 1.0) & (most / sure * self.screen[1] < 1.0))
+                mask = ~((top_constraint * self.screen[0] < 1.0) & (most / least_gap * self.screen[1] < 1.0))
             mask[free] = False
             alive = int(mask.sum())
-        return self._careful(block, given, relevant[~np.isin(relevant, free)], alive, mask)
+        return self._accurately_priced(block, given, relevant[~np.isin(relevant, free)], alive, mask)
 
-    def _careful(
+    def _accurately_priced(
         self, block: Array, given: Array | None, relevant: IntArray, alive: int, mask: NDArray[np.bool_] | None
     ) -> PriceReport:
         """The arms that could matter, computed again as those of small programs are."""

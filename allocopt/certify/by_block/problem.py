@@ -19,7 +19,7 @@ from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merge_pric
 from allocopt.certify.by_block.screening import Screening
 from allocopt.certify.by_block.span import span_of_all
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.frame import Frame, frame, images
+from allocopt.certify.frame import Frame, frame_of, images
 from allocopt.certify.reduction import Quotient, data_error
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.floating import ENTRY_ERROR, UNIT
@@ -133,10 +133,10 @@ class StreamedProblem:
         image = self.quotient(rows)
         ratios = 1.0 / np.sqrt(gaps * self.blocks.scale)
         features = image / np.sqrt(gaps)[:, None]
-        doubt = data_error(self.program)
+        relative_error = data_error(self.program)
         return Canonical(
             features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios,
-            error=ENTRY_ERROR + doubt, bound_error=doubt,
+            error=ENTRY_ERROR + relative_error, bound_error=relative_error,
         )  # fmt: skip
 
     def price(self, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array, last: bool = False) -> Pass:
@@ -144,44 +144,46 @@ class StreamedProblem:
 
         Arms that were screened out are skipped, unless this must be the ``last`` word.
         """
-        seen = frame(part, alpha, multipliers)
-        if seen is None or not seen.strength > 0:
+        frame = frame_of(part, alpha, multipliers)
+        if frame is None or not frame.strength > 0:
             raise SolverFailed("the information matrix is numerically singular")
         assert part.ratios is not None
-        norm2, prices, errors = images(seen, part.features)
+        norm2, prices, errors = images(frame, part.features)
         g = norm2 * part.ratios**2
-        found, complete = self._scan(seen, float(g.max()), float(prices.max()), last)
-        own = seen.most_constraint(norm2, errors) * part.ratios**2 * seen.up
+        found, complete = self._scan(frame, float(g.max()), float(prices.max()), last)
+        own = frame.most_constraint(norm2, errors) * part.ratios**2 * frame.inflation
         worst = float(np.maximum(own.max(), found.constraint)) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
-        top_price = float(np.maximum(seen.most_price(prices, norm2, errors).max(), found.price))
+        top_price = float(np.maximum(frame.most_price(prices, norm2, errors).max(), found.price))
         if not (np.isfinite(worst) and np.isfinite(top_price)):
             raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
-        scale = (float(multipliers @ g) / total) ** 2 / seen.plain_price(part.features[[np.argmax(prices)]]) / total
+        scale = (float(multipliers @ g) / total) ** 2 / frame.plain_price(part.features[[np.argmax(prices)]]) / total
         binding = np.union1d(
             pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
             found.targets[found.constraints >= (1.0 - BINDING) * worst],
         )
         bounds = BoundsOverAll(
-            seen.cost * worst * seen.up, seen.slope / top_price / seen.up, alpha * worst,
-            multipliers * scale, g, prices / top_price, 2.0 * seen.drift, pool, binding, found.alive,
+            frame.cost * worst * frame.inflation, frame.slope / top_price / frame.inflation, alpha * worst,
+            multipliers * scale, g, prices / top_price, 2.0 * frame.drift, pool, binding, found.alive,
         )  # fmt: skip
-        sharper = Screening.of(seen, part, alpha, top_price, bounds.upper)
+        sharper = Screening.of(frame, part, alpha, top_price, bounds.upper)
         if self.screening is None or sharper.kappa < self.screening.kappa:
             self.screening = sharper
         outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]
         return Pass(bounds, outside[0], outside[1], complete)
 
-    def _scan(self, seen: Frame, inside_constraint: float, inside_price: float, last: bool) -> tuple[PriceReport, bool]:
+    def _scan(
+        self, frame: Frame, inside_constraint: float, inside_price: float, last: bool
+    ) -> tuple[PriceReport, bool]:
         """The pass itself: what is found in all blocks, and whether every arm was looked at."""
         blocks, rule = self.blocks, self.blocks.gap_rule
-        image, rough = self.quotient.rough(seen.basis, blocks.survey.sizes)
+        image, image_error = self.quotient.image_with_error(frame.basis, blocks.survey.sizes)
         if rule.theta is not None:
             image = np.column_stack([image, rule.theta])
         task = PriceTask(
-            self.quotient, seen, rule, blocks.scale, image, rough, rule.doubt(blocks.survey.sizes), blocks.free,
+            self.quotient, frame, rule, blocks.scale, image, image_error, rule.plain_error(blocks.survey.sizes), blocks.free,
             inside_constraint, inside_price, survey.KEEP * self.rank,
-            None if self.screening is None else self.screening.factors(seen),
+            None if self.screening is None else self.screening.factors(frame),
         )  # fmt: skip
         aligned: list[Any] = [] if blocks.given is None else [blocks.given]
         complete = last or self.alive is None or 2 * int(self.alive.sum()) > self.n_arms

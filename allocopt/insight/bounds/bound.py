@@ -13,7 +13,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, positive_number, vector, whole_number
-from allocopt.certify.exactly.finite_time import (
+from allocopt.certify.exact_arithmetic.finite_time import (
     ExactAlternatives,
     Surplus,
     exact_alternatives,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from allocopt.base.errors import Infeasible, InvalidProgram, SolverFailed
 from allocopt.base.tolerances import NOT_ZERO, SUPPORT
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.exactly.divergence import divergence
+from allocopt.certify.exact_arithmetic.divergence import divergence
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution

@@ -1,7 +1,7 @@
 r"""The weights λ of the alternatives: the dual of a linear program over expected pulls, and the best V that they give.
 
 Primal: minimise Σ α_x Δ_x subject to Σ_x α_x a_j(x) >= K_j for all j, Σ α_x <= n, α >= 0. Dual: maximise Σ λ_j K_j − n μ subject to
-Σ_j λ_j a_j(x) <= Δ_x + μ for all x. Here in doubles, as a proposal; `certify.exactly.finite_time` proves what is claimed.
+Σ_j λ_j a_j(x) <= Δ_x + μ for all x. Here in doubles, as a proposal; `certify.exact_arithmetic.finite_time` proves what is claimed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.exactly.divergence import divergence
+from allocopt.certify.exact_arithmetic.divergence import divergence
 
 __all__ = ["Terms", "best_weights", "value_of"]
 

@@ -14,7 +14,7 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
-from allocopt.certify.certificate import evaluate, settle, tidy
+from allocopt.certify.certificate import evaluate, recomputed, tidy
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.certify.verdict import certified_solution
 from allocopt.model.bandit import LinearBandit
@@ -122,7 +122,7 @@ def optimistic(at: Optimum, width: float) -> Solution:
     tol = at.solution.tol
     if at.bounds is not None and (at.solution.allocation <= program.upper).all():
         reduction = reduce(program)
-        bounds = settle(reduction.canonical, evaluate(reduction.canonical, at.bounds.alpha, at.bounds.multipliers))
+        bounds = recomputed(reduction.canonical, evaluate(reduction.canonical, at.bounds.alpha, at.bounds.multipliers))
         if bounds.gap <= tol:
             return certified_solution(reduction, bounds, at.solution.method, tol, None, {})
     return solve(program, tol=tol)

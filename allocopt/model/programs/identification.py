@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, IntArray, finite_number, in_range, positive_number, whole_number
-from allocopt.linear.gaps import exact_gap, magnitudes, plain_doubt, refined_gaps
+from allocopt.linear.gaps import exact_gap, magnitudes, plain_mean_error, refined_gaps
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_bandit, check_different, check_learnable, half_precision
@@ -27,8 +27,8 @@ def leads(rows: Array, theta: Array, best_row: Array, shift: float = 0.0) -> Arr
     if shift:
         rows, best_row, theta = np.pad(rows, ((0, 0), (0, 1))), np.append(best_row, shift), np.append(theta, 1.0)
     plain = float(best_row @ theta) - rows @ theta
-    doubt = plain_doubt(rows, theta) + float(plain_doubt(best_row[None], theta)[0])
-    return np.maximum(refined_gaps(rows, theta, best_row, plain, doubt), 0.0)
+    plain_error = plain_mean_error(rows, theta) + float(plain_mean_error(best_row[None], theta)[0])
+    return np.maximum(refined_gaps(rows, theta, best_row, plain, plain_error), 0.0)
 
 
 def best_arm(bandit: LinearBandit, epsilon: float = 0.0, answer: int | None = None) -> AllocationProgram:
@@ -163,8 +163,8 @@ def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
 def _top(arms: Array, theta: Array, means: Array, m: int) -> IntArray:
     """The m arms of the largest means, exactly; the first of those that tie."""
     last = int(np.lexsort((np.arange(len(means)), -means))[m - 1])
-    doubt = plain_doubt(arms, theta)
-    near = np.abs(means - means[last]) <= doubt + doubt[last]
+    plain_error = plain_mean_error(arms, theta)
+    near = np.abs(means - means[last]) <= plain_error + plain_error[last]
     clear = np.flatnonzero(~near & (means > means[last]))
     close = np.flatnonzero(near).tolist()
     if len(close) > 1:

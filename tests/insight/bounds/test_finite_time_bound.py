@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import bandits
 
 import allocopt as ao
-from allocopt.certify.exactly.divergence import divergence, divergence_in_balls
+from allocopt.certify.exact_arithmetic.divergence import divergence, divergence_in_balls
 from allocopt.insight.bounds.times_optimal import times_optimal
 
 ROUNDS = st.sampled_from([1, 10, 1000, 10**5, 10**9 + 1, 10**20, 10**100])

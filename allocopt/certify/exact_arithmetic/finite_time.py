@@ -19,8 +19,8 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from allocopt.base.validation import Array
-from allocopt.certify.exactly.divergence import divergence_in_balls
-from allocopt.certify.exactly.rows import rational
+from allocopt.certify.exact_arithmetic.divergence import divergence_in_balls
+from allocopt.certify.exact_arithmetic.rows import rational
 
 __all__ = ["ExactAlternatives", "Surplus", "exact_alternatives", "largest_value", "nearest_double", "surplus"]
 

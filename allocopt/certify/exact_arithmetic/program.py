@@ -8,7 +8,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from allocopt.base.errors import InvalidProof
-from allocopt.certify.exactly.rows import (
+from allocopt.certify.exact_arithmetic.rows import (
     DISTANCES,
     Row,
     common_variance,

@@ -11,8 +11,8 @@ import math
 from flint import arb, arb_mat, ctx, fmpq
 
 from allocopt.base.validation import Array
-from allocopt.certify.exactly.program import ExactProgram, exact_program
-from allocopt.certify.exactly.rows import rational
+from allocopt.certify.exact_arithmetic.program import ExactProgram, exact_program
+from allocopt.certify.exact_arithmetic.rows import rational
 from allocopt.certify.reduction import Reduction
 
 __all__ = ["interval_in_balls"]
