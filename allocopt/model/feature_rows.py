@@ -74,7 +74,7 @@ def _depth(arm: Any) -> int:
 
 def _is_listed(value: Any) -> bool:
     """Whether a value is a sequence of numbers rather than one."""
-    return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict)
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) and getattr(value, "ndim", 1) > 0
 
 
 def _arm_rows(number: int, given: Any) -> Array:
@@ -111,14 +111,15 @@ def _checked_owners(owners: Any, n_rows: int) -> IntArray | None:
     return None if n_rows and own[-1] == n_rows - 1 else frozen_owners(own)
 
 
-def row_variances(given: Any, owners: IntArray) -> Any:
-    """``noise_variance`` of arms that show several things, as one number or as one per row.
+def row_variances(given: Any, owners: IntArray | None, n_arms: int) -> Any:
+    """``noise_variance`` of arms that may show several things, as one number or as one per row.
 
     It may be a number, one for each arm, one for each row, or a list with one or the other for each arm.
     """
     if not isinstance(given, list | tuple) or not any(_is_listed(each) for each in given):
-        return np.asarray(given)[owners] if _is_listed(given) and len(given) == int(owners[-1]) + 1 else given
-    counts = np.bincount(owners).tolist()
+        of_arms = owners is not None and _is_listed(given) and len(given) == n_arms
+        return np.asarray(given)[owners] if of_arms else given
+    counts = [1] * n_arms if owners is None else np.bincount(owners).tolist()
     if len(given) != len(counts):
         raise InvalidProgram(
             f"noise_variance: expected numbers or lists of numbers for {len(counts)} arms, got {len(given)}"

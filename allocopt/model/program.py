@@ -158,10 +158,10 @@ class AllocationProgram:
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        given = row_variances(self.noise_variance, owners, k)
         if owners is None:
-            noise = _checked_variances(self.noise_variance, costs, lower, upper, "arms")
+            noise = _checked_variances(given, costs, lower, upper, "arms")
         else:
-            given = row_variances(self.noise_variance, owners)
             noise = _checked_variances(given, costs[owners], lower[owners], upper[owners], "rows")
         if self.target_arms is not None:
             own = features if owners is None else None
