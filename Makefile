@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs torture mutants lint format bench routing regret finite-time scale story clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -53,6 +53,9 @@ bench: $(STAMP)
 
 programs: $(STAMP)
 	$(BIN)/python benchmarks/programs.py
+
+constants: $(STAMP)
+	$(BIN)/python benchmarks/constants.py
 
 routing: $(STAMP)
 	$(BIN)/python benchmarks/routing.py

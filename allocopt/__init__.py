@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
+    from allocopt.insight import constants as constants
     from allocopt.insight import instances as instances
     from allocopt.insight import plots as plots
     from allocopt.insight.bounds.bound import FiniteTimeBound as FiniteTimeBound
@@ -53,10 +54,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.model.solution import Status as Status
     from allocopt.play.audit import Audit as Audit
     from allocopt.play.audit import audit as audit
-    from allocopt.play.schedule.schedule import Schedule as Schedule
     from allocopt.play.simulation.result import SimulationResult as SimulationResult
     from allocopt.play.simulation.result import load_simulation as load_simulation
     from allocopt.play.simulation.simulate import simulate as simulate
+    from allocopt.policies.schedule.schedule import Schedule as Schedule
     from allocopt.solvers import settings as settings
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
@@ -67,6 +68,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
 
 _MODULES = {
     "arms": "model.arms",
+    "constants": "insight.constants",
     "graphs": "actions.graphs",
     "instances": "insight.instances",
     "plots": "insight.plots",
@@ -96,7 +98,7 @@ _NAMES = {
     "model.program": ("AllocationProgram",),
     "model.solution": ("Solution", "Status"),
     "play.audit": ("Audit", "audit"),
-    "play.schedule.schedule": ("Schedule",),
+    "policies.schedule.schedule": ("Schedule",),
     "play.simulation.result": ("SimulationResult", "load_simulation"),
     "play.simulation.simulate": ("simulate",),
     "solving.allocator": ("Allocator",),

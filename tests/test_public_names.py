@@ -47,6 +47,7 @@ CONTRACT = [
     "StudySpec",
     "__version__",
     "arms",
+    "constants",
     "audit",
     "barycentric_spanner",
     "finite_time_bound",

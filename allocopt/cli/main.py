@@ -18,7 +18,7 @@ from allocopt.cli import (  # noqa: F401  # each adds its command to the applica
     verify,
 )
 from allocopt.cli.app import app
-from allocopt.cli.insight import bound, hardness, study  # noqa: F401  # as above
+from allocopt.cli.insight import bound, constants, hardness, study  # noqa: F401  # as above
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon_at_level
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import usable
-from allocopt.play.schedule.plan import fixed_number_of_rounds
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.plan import fixed_number_of_rounds
+from allocopt.policies.schedule.schedule import Schedule
 from allocopt.solving.solve import solve
 
 _MOST_ROWS = 20
@@ -46,6 +46,7 @@ class Rounding(enum.StrEnum):
 
     ceiling = "ceiling"
     efficient = "efficient"
+    listing = "listing"
 
 
 class Program(enum.StrEnum):

@@ -1,1 +1,1 @@
-"""From a solved allocation to play: schedules, simulations, audits."""
+"""Rounds that are played: simulations, audits."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
-    from allocopt.policies.end_of_optimism import EndOfOptimism
+    from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
-    from allocopt.policies.optimal_tracking import OptimalTracking
     from allocopt.policies.parsing import parse
     from allocopt.policies.phase import Phase
-    from allocopt.policies.phased_elimination import PhasedElimination
+    from allocopt.policies.tracking.end_of_optimism import EndOfOptimism
+    from allocopt.policies.tracking.optimal_tracking import OptimalTracking
     from allocopt.policies.ucb import UCB
 
 __all__ = [
@@ -39,12 +39,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "EndOfOptimism": "end_of_optimism",
+    "EndOfOptimism": "tracking.end_of_optimism",
     "UCB": "ucb",
     "LinUCB": "linucb",
     "LinTS": "lints",
-    "PhasedElimination": "phased_elimination",
-    "OptimalTracking": "optimal_tracking",
+    "PhasedElimination": "field.phased_elimination",
+    "OptimalTracking": "tracking.optimal_tracking",
 }
 _OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
 

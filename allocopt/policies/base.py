@@ -30,6 +30,20 @@ and, if it likes, a ``name``. `allocopt.simulate` plays it one interpreted round
 ``plan(state, t, setting)``
     Optional, interpreted, for what happens a few times per run: it may call anything (`allocopt.solve`, `Allocator`) and
     changes the arrays of the state. Things worth keeping between runs go into ``setting.memo``.
+``run_blocks(state, ledger, first, last, decisions, noise, rng)``
+    Optional, for a policy that often plays an arm for many rounds without looking at rewards: two more compiled functions,
+    ``stay(state, t, arm)``, for how many rounds from t on ``choose`` would return this arm whatever the rewards are, and
+    ``learn(state, t, arm, count, total)``, what so many rounds with this sum of rewards taught, in a loop like the one above::
+
+        @entry
+        def _run_blocks(state, ledger, first, last, decisions, noise, rng):
+            return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
+
+    Then ``simulate(..., blockwise=True)`` plays 10⁹ rounds in the time of the decisions, exactly in law.
+``opening(setting)``
+    Optional: how many rewards the policy must have before it can look at any; the rank of the arms unless it says otherwise.
+    Where feedback comes late, the arms of these rounds are played in turn until it has them. ``choose`` is then called for
+    rounds whose predecessors' rewards are not known yet, ``update`` still in the order of the rounds.
 ``phases(state, horizon)``, ``notes(setting)``
     Optional: what happened when, and what a user should know before believing the regret.
 
@@ -50,16 +64,17 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from allocopt.actions.spanner import Spanner, barycentric_spanner
 from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, IntArray, whole_number
+from allocopt.base.validation import Array, whole_number
 from allocopt.model.bandit import arm_matrix, checked_noise
 from allocopt.policies.phase import Phase
+from allocopt.policies.rounds import PAUSE, Ledger, note_pull, play, play_blocks
 
 __all__ = [
     "COMPILED",
@@ -77,12 +92,11 @@ __all__ = [
     "entry",
     "note_pull",
     "play",
+    "play_blocks",
     "play_rounds",
 ]
 
 LEAST_HORIZON = 3  # the paper's levels hold log log n
-PAUSE = -1
-"""What ``choose`` returns instead of an arm to have ``plan`` called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,61 +160,6 @@ class Setting:
         return barycentric_spanner(self.arms, 1.0)
 
 
-class Ledger(NamedTuple):
-    """What the loop keeps of one run, whoever plays; rewards are ``means[arm]`` plus ``sigma[arm]`` times a standard normal."""
-
-    means: Array
-    sigma: Array
-    """σ of every arm."""
-    times: IntArray
-    """Rounds after which the pulls are copied to ``pulls_at``; the last one is the horizon."""
-    place: IntArray
-    """Length 1: how many of the times have passed."""
-    pulls: IntArray
-    pulls_at: IntArray
-
-    @classmethod
-    def blank(cls, means: Array, sigma: float | Array, times: IntArray) -> Ledger:
-        """A ledger before the first round."""
-        k = len(means)
-        return cls(
-            np.array(means),
-            np.array(np.broadcast_to(sigma, k), dtype=np.float64),
-            np.array(times, dtype=np.int64),
-            np.zeros(1, np.int64),
-            np.zeros(k, np.int64),
-            np.zeros((len(times), k), np.int64),
-        )
-
-
-@compiled
-def note_pull(ledger: Any, t: Any, arm: Any) -> None:
-    """Count a pull, and copy all counts where round t is one of the times to report."""
-    ledger.pulls[arm] += 1
-    place = ledger.place[0]
-    if t == ledger.times[place]:
-        for i in range(len(ledger.pulls)):
-            ledger.pulls_at[place, i] = ledger.pulls[i]
-        ledger.place[0] = min(place + 1, len(ledger.times) - 1)
-
-
-@compiled
-def play(choose: Any, update: Any, state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
-    """Rounds ``first`` to ``last``; returns the round to go on with (``last`` + 1, or where ``choose`` paused).
-
-    Minus the round if ``choose`` returned something that is no arm.
-    """
-    k = len(ledger.means)
-    for t in range(first, last + 1):
-        arm = choose(state, t, rng)
-        if not 0 <= arm < k:
-            return t if arm == PAUSE else -t
-        reward = ledger.means[arm] + ledger.sigma[arm] * noise.standard_normal()
-        note_pull(ledger, t, arm)
-        update(state, t, arm, reward)
-    return last + 1
-
-
 _State = TypeVar("_State")
 
 
@@ -219,6 +178,7 @@ class Policy:
     choose: ClassVar[Callable[..., Any]]
     update: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
+    run_blocks: ClassVar[Callable[..., Any] | None] = None
     uses_variances: ClassVar[bool] = False
     """Whether the policy uses the variance of each arm; the others take the largest for that of all."""
 
@@ -229,6 +189,10 @@ class Policy:
     def plan(self, state: Any, t: int, setting: Setting) -> None:
         """Called when ``choose`` paused before round t."""
         raise NotImplementedError
+
+    def opening(self, setting: Setting) -> int:
+        """How many rewards, of the first rounds, the policy must have before it can look at any."""
+        return len(setting.spanner.indices)
 
     def phases(self, state: Any, horizon: int) -> tuple[Phase, ...]:
         """The phases so far; ``horizon`` is the last round that was played."""
@@ -337,15 +301,27 @@ def play_rounds(
     noise: np.random.Generator,
     rng: np.random.Generator,
     block: int,
+    *,
+    blockwise: bool = False,
 ) -> Iterator[int]:
-    """All rounds of one run, compiled; yields the number played after every ``block`` of them (to stop, to report)."""
+    """All rounds of one run, compiled; yields the number played after every ``block`` of them (to stop, to report).
+
+    ``blockwise``: by ``policy.run_blocks``, and ``block`` counts decisions.
+    """
     t, planned = 1, 0
     while t <= setting.horizon:
-        last = min(t + block - 1, setting.horizon)
-        t = int(policy.run(state, ledger, t, last, noise, rng))
+        begun = t
+        if blockwise:
+            assert policy.run_blocks is not None
+            t = int(policy.run_blocks(state, ledger, t, setting.horizon, block, noise, rng))
+            paused = t == begun  # where it paused later, the next call finds it at its beginning
+        else:
+            last = min(t + block - 1, setting.horizon)
+            t = int(policy.run(state, ledger, t, last, noise, rng))
+            paused = t <= last
         if t < 0:
             raise InvalidOption(f"policy {policy.name}: expected an arm from 0 to {setting.n_arms - 1} in round {-t}")
-        if t <= last:
+        if paused:
             if planned == t:
                 raise AllocoptError(f"policy {policy.name}: paused twice before round {t}; plan() must let it go on")
             policy.plan(state, t, setting)

@@ -89,6 +89,10 @@ class UCB(Policy):
         k = setting.n_arms
         return _State(self.a * setting.variance_of_each, np.zeros(k, np.int64), np.zeros(k))
 
+    def opening(self, setting: Setting) -> int:
+        """One reward of every arm."""
+        return setting.n_arms
+
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether there are more arms than rounds."""
         k, n = setting.n_arms, setting.horizon

@@ -1,7 +1,8 @@
-"""A second try for small programs that missed the tolerance: with a smaller one, and with only the upper bounds that matter.
+"""A second try for small programs that missed the tolerance.
 
-Where numbers differ by many orders of magnitude a method may stop because of rounding that the certificate, in balls, does not
-have; and upper bounds that no optimal allocation reaches can be so large that they hide everything else.
+With a smaller tolerance: where numbers differ by many orders of magnitude a method may stop because of rounding that the certificate,
+in balls, does not have. From exact rows in a better basis: nearly dependent rows make another program when they are rounded. With only
+the upper bounds that matter: those that no optimal allocation reaches can be so large that they hide everything else.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
     problem = reduction.canonical
     best = first
     try:
-        for alpha, multipliers in _candidates(problem, monitor):
+        for alpha, multipliers in _candidates(reduction, first, monitor):
             bounds = evaluate(problem, alpha, multipliers)
             if np.isfinite(bounds.upper):
                 bounds = recomputed(problem, bounds)
@@ -50,11 +51,20 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
     return best
 
 
-def _candidates(problem: Canonical, monitor: Monitor) -> Iterator[tuple[Array, Array]]:
-    """Pairs (α, λ): of the same problem, then of the problem with more and more of its upper bounds."""
+def _candidates(reduction: Reduction, first: Solution, monitor: Monitor) -> Iterator[tuple[Array, Array]]:
+    """Pairs (α, λ): of the same problem, of its exact rows in a better basis, then with more and more of its upper bounds."""
+    # loads python-flint, which most solves do without
+    from allocopt.certify.exact_arithmetic.well_conditioned import well_conditioned
+
+    problem = reduction.canonical
     sharper = _solved(problem, monitor)
     if sharper is not None:
         yield sharper
+    alpha = reduction.canonical_allocation(first.allocation) if sharper is None else sharper[0]
+    accurate = well_conditioned(reduction, alpha)
+    better = None if accurate is None else _solved(accurate, monitor)
+    if better is not None:
+        yield better
     if problem.upper is None:
         return
     some = np.full(problem.n_variables, np.inf)

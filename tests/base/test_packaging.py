@@ -23,6 +23,8 @@ def test_the_wheel_contains_every_solver(tmp_path):
     expected = {f"allocopt/solvers/{f.name}" for f in (ROOT / "solvers").glob("*.py")}
     assert {"allocopt/solvers/active_set.py", "allocopt/py.typed"} <= names
     assert expected <= names
+    proofs = {f.relative_to(ROOT).as_posix() for f in (ROOT / "allocopt" / "insight" / "constants").rglob("*.json")}
+    assert proofs and proofs <= names
 
 
 def test_the_version_is_that_of_the_project():

@@ -10,7 +10,7 @@ from schedules import INSTANCE, LABELS, regret
 import allocopt as ao
 from allocopt.cli import main as cli
 from allocopt.cli import schedule as schedule_command
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.schedule import Schedule
 
 assert schedule_command  # importing it adds the command
 

@@ -5,7 +5,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import allocopt as ao
-from allocopt.play.schedule.play_order import ORDERS
+from allocopt.policies.schedule.play_order import ORDERS
 
 EASY = (
     "plain",

@@ -13,7 +13,7 @@ from strategies import bandits
 import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed
 from allocopt.play.audit import audit
-from allocopt.play.schedule.schedule import Schedule
+from allocopt.policies.schedule.schedule import Schedule
 
 EASY = (
     "plain",

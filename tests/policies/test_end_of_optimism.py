@@ -4,7 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playing import histories
+from schedules import EASY, seeds
+from strategies import bandits
 
 import allocopt as ao
 from allocopt import instances
@@ -49,6 +53,39 @@ def test_success_plays_the_optimal_pulls_of_the_estimated_gaps_and_the_best_arm_
     warm = np.bincount(arms[:12], minlength=len(gaps))[finite]
     pulls = np.bincount(arms, minlength=len(gaps))[finite]  # the list has grown to all n rounds by now
     np.testing.assert_array_equal(pulls, np.maximum(np.floor(target) + 1, warm))
+
+
+def listed_success(targets, pulls, rounds):
+    """The listing's success phase, literally: pass after pass, every arm with T_x(t) <= T̂_x is played."""
+    pulls, arms = pulls.copy(), []
+    while len(arms) < rounds:
+        for x in range(len(targets)):
+            if pulls[x] <= targets[x]:
+                pulls[x] += 1
+                arms.append(x)
+    return arms[:rounds]
+
+
+@settings(max_examples=30)
+@given(bandit=bandits(kinds=EASY), noise=st.sampled_from([1e-4, 1.0]), seed=seeds)
+def test_the_success_phase_plays_the_arms_of_the_listing_in_its_order(bandit, noise, seed):
+    n = 300
+    noisy = ao.LinearBandit(bandit.arms, bandit.theta, noise)
+    r = simulate(EndOfOptimism(constant=0.2), noisy, n, 1, rng=seed)
+    player = EndOfOptimism(constant=0.2).start(noisy.arms, n, noise)
+    rng = np.random.default_rng(seed)
+    for _, _, arms, _ in histories(player, noisy, n, rng):  # noqa: B007
+        pass
+    warm = player.phases[0].length
+    success = player.phases[1].length if len(player.phases) > 1 else 0
+    begin = np.bincount(arms[:warm], minlength=noisy.n_arms)
+    assert arms[warm : warm + success] == listed_success(player.state.targets, begin, success)
+    assert r.pulls.sum() == n
+
+
+def test_arms_that_all_look_alike_are_all_played_in_turn():
+    r = simulate(EndOfOptimism(), ao.LinearBandit([[1, 0], [1, 0], [1, 0]], [1, 0]), 30, 1, rng=0)
+    assert r.pulls[0].tolist() == [2 + 10, 9, 9]  # ⌈√log 30⌉ = 2 rounds of warm-up, 28 in turn
 
 
 def lying(until, means, lie):

@@ -9,6 +9,7 @@ from strategies import answered, bandits
 
 import allocopt as ao
 from allocopt.certify.certificate import evaluate
+from allocopt.certify.exact_arithmetic.well_conditioned import well_conditioned
 from allocopt.certify.reduction import reduce
 from allocopt.insight.instances import counter_example, random_unit
 from allocopt.solvers.monitor import Monitor
@@ -93,3 +94,34 @@ def test_methods_are_known_by_name():
         assert name != "auto"
         with pytest.raises(ao.InvalidOption, match="bogus: not an option"):
             ao.regret_constant(np.eye(2), [1, 0], method=name, bogus=1)
+
+
+NEARLY_DEPENDENT = [
+    [0.205, -0.38, 0.1, 0.1], [96636764.16, 53687091.2, 38923141.12, 76504104.96],
+    [-2.1827872842550277e-13, -9.003997547551989e-13, 1.546140993013978e-13, 1.2732925824820997e-13],
+    [-2877628088.32, 3178275799.04, 2040109465.6, 193273528.32], [-28508.16, -13107.2, 45875.2, -37683.2],
+    [-1.6689300537109377e-08, 7.212162017822265e-08, 9.5367431640625e-09, -2.2649765014648438e-08],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 2, 1, 3], [1, 0, 2, 3], [3, 2, 1, 0]])
+def test_differences_that_are_nearly_dependent_are_certified_in_any_order_of_the_columns(order):
+    """Rounded to doubles, the rows are those of a program whose solution is off by 1e-8 in this one."""
+    arms, theta = np.array(NEARLY_DEPENDENT)[:, order], np.array([1.5, 1.5, -0.2, -0.2])[order]
+    s = ao.solve(ao.programs.top_m(ao.LinearBandit(arms, theta, [1.6, 0.1, 2.9, 2.0, 0.3, 1.4]), 1))
+    assert s.status is ao.Status.CERTIFIED
+    assert not s.verify(exact=True).problems
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_exact_rows_in_a_better_basis_are_those_of_the_same_problem(bounded):
+    bandit = random_unit(4, 12, seed=3)
+    program = ao.programs.remaining(bandit, np.arange(12) * 3.0, 50) if bounded else ao.programs.regret(bandit)
+    reduction = reduce(program)
+    problem = reduction.canonical
+    alpha, lam = np.linspace(1, 2, len(problem.features)), np.linspace(2, 1, len(problem.targets))
+    other = well_conditioned(reduction, alpha)
+    information = other.features.T @ (alpha[:, None] * other.features) + other.base.T @ other.base
+    assert np.allclose(information, np.eye(problem.rank), atol=1e-9)
+    assert np.allclose(evaluate(other, alpha, lam).constraints, evaluate(problem, alpha, lam).constraints)
+    assert evaluate(other, alpha, lam).lower == pytest.approx(evaluate(problem, alpha, lam).lower)

@@ -1,1 +1,1 @@
-"""The commands of the insight room: hardness, study, bound."""
+"""The commands of the insight room: hardness, study, bound, constants."""

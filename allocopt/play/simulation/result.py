@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -52,6 +52,11 @@ class SimulationResult:
         For each run its `Phase` records, where the policy has phases.
     notes : tuple of str
         What to know before believing the numbers.
+    pulls_at_times : array, shape (runs, m, k), or None
+        Pulls of every arm at each of the times, where they were kept; `pulls_at` reads them.
+    conditions : mapping
+        What differed from Gaussian noise of the bandit's variance, told at once: ``noise``, ``assumed_noise_variance``, ``delay``,
+        ``batch``, ``blockwise`` as `simulate` was given them.
     """
 
     policy: str
@@ -64,10 +69,13 @@ class SimulationResult:
     pulls: IntArray
     phases: tuple[tuple[Phase, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    pulls_at_times: IntArray | None = None
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.times, self.regret, self.pulls):
-            array.flags.writeable = False
+        for array in (self.times, self.regret, self.pulls, self.pulls_at_times):
+            if array is not None:
+                array.flags.writeable = False
 
     @property
     def runs(self) -> int:
@@ -102,6 +110,29 @@ class SimulationResult:
         found: Array = np.quantile(self.regret, levels, axis=0)
         return found
 
+    def pulls_at(self, t: Any) -> IntArray:
+        """Pulls of every arm after round t, one of ``times``: shape (runs, k); (runs, len(t), k) for several.
+
+        `allocopt.audit` takes it as it is: ``audit(r.bandit, r.pulls_at([100, 1000]), [100, 1000])``.
+
+        Examples
+        --------
+        >>> import allocopt as ao
+        >>> bandit = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
+        >>> r = ao.simulate("LinTS", bandit, horizon=1000, runs=3, rng=0)
+        >>> r.pulls_at(100).sum(axis=1), ao.audit(bandit, r.pulls_at([100, 1000]), [100, 1000]).n
+        (array([100, 100, 100]), array([ 100, 1000]))
+        """
+        if self.pulls_at_times is None:
+            raise InvalidOption("t: the pulls were kept at the end only; simulate with keep_pulls=True, or fewer times")
+        asked = [whole_number("t", x) for x in (list(t) if np.ndim(t) else [t])]
+        known = {time: i for i, time in enumerate(self.times.tolist())}
+        for x in asked:
+            if x not in known:
+                raise InvalidOption(f"t: expected one of the recorded times {_few(self.times.tolist())}, got {x}")
+        found: IntArray = self.pulls_at_times[:, [known[x] for x in asked]]
+        return found if np.ndim(t) else found[:, 0]
+
     def phase_at(self, run: int, t: int) -> Phase:
         """The phase that round t of a run belonged to."""
         if not self.phases:
@@ -133,6 +164,11 @@ class SimulationResult:
         return f"SimulationResult({self.policy!r}, horizon={self.horizon}, runs={self.runs}, final regret {final})"
 
 
+def _few(times: list[int]) -> str:
+    listed = [str(t) for t in times]
+    return ", ".join(listed if len(listed) <= 8 else [*listed[:3], "…", *listed[-3:]])
+
+
 def phase_rows(phases: tuple[tuple[Phase, ...], ...]) -> list[list[dict[str, Any]]]:
     """Phases as plain data."""
     return [[{"name": p.name, "start": p.start, "length": p.length, "ended": p.ended} for p in run] for run in phases]
@@ -157,6 +193,7 @@ def _heading(result: SimulationResult) -> dict[str, Any]:
         "seed": dict(result.seed),
         "times": result.times.tolist(),
         "notes": list(result.notes),
+        "conditions": dict(result.conditions),
         "bandit": {
             "arms": bandit.arms.tolist(),
             "theta": bandit.theta.tolist(),
@@ -175,6 +212,8 @@ def _json(result: SimulationResult) -> bytes:
         "pulls": result.pulls.tolist(),
         "phases": phase_rows(result.phases),
     }
+    if result.pulls_at_times is not None:
+        document["pulls_at_times"] = result.pulls_at_times.tolist()
     return (json.dumps(document, allow_nan=False) + "\n").encode()
 
 
@@ -196,6 +235,9 @@ def _parquet(result: SimulationResult) -> bytes:
         "regret": pa.array(result.regret.tolist(), type=pa.list_(pa.float64())),
         "pulls": pa.array(result.pulls.tolist(), type=pa.list_(pa.int64())),
     }
+    if result.pulls_at_times is not None:
+        flat = result.pulls_at_times.reshape(result.runs, -1)
+        columns["pulls_at_times"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
     if result.phases:
         columns["phases"] = pa.array(phase_rows(result.phases), type=pa.list_(phase))
     table = pa.table(columns).replace_schema_metadata({"allocopt": json.dumps(_heading(result), allow_nan=False)})
@@ -242,12 +284,14 @@ def _from_content(content: dict[str, Any]) -> SimulationResult:
     pulls = np.array(content["pulls"], dtype=np.int64)
     if regret.ndim != 2 or regret.shape[1] != len(times) or pulls.shape != (len(regret), bandit.n_arms):
         raise ValueError
+    kept = content.get("pulls_at_times")  # not in files of version 1 that are older
+    at_times = None if kept is None else np.array(kept, np.int64).reshape(len(regret), len(times), bandit.n_arms)
     phases = phases_from_rows(content["phases"])
     if phases and len(phases) != len(regret):
         raise ValueError
     return SimulationResult(
         str(content["policy"]), dict(content["parameters"]), bandit, int(content["horizon"]), dict(content["seed"]),
-        times, regret, pulls, phases, tuple(content["notes"]),
+        times, regret, pulls, phases, tuple(content["notes"]), at_times, dict(content.get("conditions", {})),
     )  # fmt: skip
 
 
@@ -268,4 +312,11 @@ def _read_parquet(source: Path) -> dict[str, Any]:
         "regret": table.column("regret").to_pylist(),
         "pulls": table.column("pulls").to_pylist(),
         "phases": phases,
+        "pulls_at_times": _flat_pulls(table),
     }
+
+
+def _flat_pulls(table: Any) -> Any:
+    if "pulls_at_times" not in table.column_names:
+        return None
+    return table.column("pulls_at_times").combine_chunks().flatten().to_numpy()

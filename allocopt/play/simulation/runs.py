@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, 
 from allocopt.base.processes import WorkerDied, finished_results
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
+from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.store import Chunk
 from allocopt.policies.base import (
     Ledger,
@@ -46,6 +47,9 @@ class Experiment:
     entropy: Any
     spawn_key: tuple[int, ...]
     environment: Environment | None
+    conditions: Conditions = field(default_factory=Conditions)
+    keep_pulls: bool = True
+    """Whether the pulls at all times are kept, or those at the end only."""
 
     def streams(self, run: int) -> tuple[np.random.Generator, np.random.Generator]:
         """The run's noise and the policy's own randomness."""
@@ -58,7 +62,13 @@ class Experiment:
     @cached_property
     def setting(self) -> Setting:
         """What the policy is told; made once, so that its spanner and what policies keep in ``memo`` are computed once."""
-        return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance)
+        assumed = self.conditions.assumed_noise_variance
+        return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance if assumed is None else assumed)
+
+    @property
+    def pull_numbers(self) -> int:
+        """How many pull counts are kept of a run: those of every arm, at every time or at the end."""
+        return self.bandit.n_arms * (len(self.times) if self.keep_pulls else 1)
 
     @property
     def compiled(self) -> bool:
@@ -112,29 +122,32 @@ def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:
     setting = experiment.setting
     sigma = np.sqrt(bandit.noise_variance)
     state = policy.initial_state(setting) if experiment.compiled else None
+    options = experiment.conditions.ledger_options(policy, setting) if experiment.compiled else {}
     regret = np.empty((last - first, len(experiment.times)))
-    pulls = np.empty((last - first, bandit.n_arms), np.int64)
+    pulls = np.empty((last - first, experiment.pull_numbers), np.int64)
     phases = []
     for run in range(first, last):
-        ledger = Ledger.blank(bandit.means, sigma, experiment.times)
+        ledger = Ledger.blank(bandit.means, sigma, experiment.times, **options)
         streams = experiment.streams(run)
         if experiment.compiled:
-            phases.append(_play_compiled(policy, state, setting, ledger, *streams))
+            phases.append(_play_compiled(experiment, state, ledger, *streams))
         else:
             phases.append(_play_interpreted(experiment, setting, ledger, run, *streams))
         # whole numbers times gaps: nothing adds up to a drift
         regret[run - first] = (ledger.pulls_at * bandit.gaps).sum(axis=1)
-        pulls[run - first] = ledger.pulls
+        pulls[run - first] = ledger.pulls_at.ravel() if experiment.keep_pulls else ledger.pulls
     return Chunk(first, regret, pulls, tuple(phases))
 
 
 def _play_compiled(
-    policy: Any, state: Any, setting: Setting, ledger: Ledger, noise: np.random.Generator, own: np.random.Generator
+    experiment: Experiment, state: Any, ledger: Ledger, noise: np.random.Generator, own: np.random.Generator
 ) -> tuple[Phase, ...]:
     fresh = copy_state(state)
+    policy, setting = experiment.policy, experiment.setting
     k, d = setting.arms.shape
     block = max(1, _BLOCK_WORK // (20 + d * (k + d)))
-    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block):
+    blockwise = experiment.conditions.blockwise
+    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block, blockwise=blockwise):
         pass
     phases: tuple[Phase, ...] = policy.phases(fresh, setting.horizon)
     return phases

@@ -24,12 +24,13 @@ from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.base.version import __version__
 from allocopt.model.bandit import LinearBandit
-from allocopt.play.schedule.rounding import LONGEST
+from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.runs import Environment, Experiment, played
 from allocopt.play.simulation.store import Chunk, Store, digest
 from allocopt.policies.base import COMPILED, LEAST_HORIZON, Policy
 from allocopt.policies.parsing import parse
+from allocopt.policies.schedule.rounding import LONGEST
 
 __all__ = ["default_times", "simulate"]
 
@@ -39,7 +40,9 @@ _CHUNK_ROUNDS = {
     True: 2 * 10**7,
     False: 2 * 10**5,
 }  # a chunk takes a few seconds, compiled or not: little is lost by a kill
+_BLOCK_ROUNDS = 10**5  # what a run played block by block costs, whatever its horizon, in rounds
 _MOST_NUMBERS = 10**9  # in a result (8 GB): beyond, a simulation would end in a lack of memory, perhaps after days
+_MANY_PULLS = 5 * 10**7  # pull counts (0.4 GB) that are kept without being asked for
 _LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy and progress is seen
 
 
@@ -52,6 +55,12 @@ def simulate(
     rng: int | np.random.Generator | np.random.SeedSequence | None = None,
     times: Any = None,
     environment: Environment | None = None,
+    noise: str = "gaussian",
+    assumed_noise_variance: Any = None,
+    delay: int = 0,
+    batch: int = 1,
+    blockwise: bool = False,
+    keep_pulls: bool | None = None,
     workers: int | None = None,
     client: Any = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -76,6 +85,19 @@ def simulate(
         Rounds after which to take the regret; by default ten per factor of ten. The horizon is always added.
     environment : callable, optional
         ``environment(arm, t, rng)`` gives the rewards instead; the regret is still that of ``bandit``. Interpreted.
+    noise : {"gaussian", "bernoulli", "student-t:ν"}
+        The law of the rewards: normal; 1 with probability ⟨x, θ⟩, which must be in [0, 1], else 0; or Student's t with ν > 2
+        degrees of freedom, scaled to the bandit's variance (heavy tails).
+    assumed_noise_variance : float or array_like, optional
+        σ² that the policy is told instead of the bandit's, to see what a wrong belief costs.
+    delay, batch : int
+        The reward of round t is told after round t + delay, and only after rounds that are multiples of ``batch``. Until it has
+        the rewards of its first rounds (one per spanner arm, say) a policy plays their arms in turn.
+    blockwise : bool
+        Draw the rewards of all rounds in which the policy does not look as one sum: the same law (not the same numbers), and
+        10⁹ rounds in the time of the decisions. For policies that look seldom: `OptimalTracking`, `PhasedElimination`, `E4`.
+    keep_pulls : bool, optional
+        Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
         Processes (joblib's loky). By default 1 for less than 10⁸ rounds in all, else one per core.
     client : dask.distributed.Client, optional
@@ -103,7 +125,8 @@ def simulate(
     checked = _checked_policy(policy)
     horizon = _checked_horizon(horizon)
     grid = default_times(horizon) if times is None else _checked_times(times, horizon)
-    runs = _checked_runs(runs, len(grid) + bandit.n_arms)
+    keep = _checked_keep(keep_pulls, runs, len(grid) * bandit.n_arms)
+    runs = _checked_runs(runs, len(grid) + bandit.n_arms * (len(grid) if keep else 1))
     if environment is not None and not callable(environment):
         raise InvalidOption(f"environment: expected a function of (arm, t, rng), got a {type(environment).__name__}")
     if callback is not None and not callable(callback):
@@ -112,12 +135,14 @@ def simulate(
         raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     entropy, spawn_key = _seed(rng, folder)
-    experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment)
+    conditions = Conditions.checked(bandit, noise, assumed_noise_variance, delay, batch, blockwise)
+    experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
+    conditions.check_policy(checked, experiment.policy_name, environment is not None)
     notes = _notes(experiment)
     size = _chunk_size(experiment, runs)
     store = None
     if folder is not None:
-        store = Store.open(folder, _identity(experiment, runs), (len(grid), bandit.n_arms))
+        store = Store.open(folder, _identity(experiment, runs), (len(grid), experiment.pull_numbers))
     chunks: dict[int, Chunk] = {}
     todo: list[tuple[int, int]] = []
     for first in range(0, runs, size):
@@ -137,6 +162,7 @@ def simulate(
             callback(done, runs, time.perf_counter() - started)
     ordered = [chunks[first] for first in sorted(chunks)]
     phases = tuple(of_run for chunk in ordered for of_run in chunk.phases)
+    pulls = np.concatenate([c.pulls for c in ordered]).reshape(runs, -1, bandit.n_arms)
     return SimulationResult(
         experiment.policy_name,
         _parameters(checked),
@@ -145,9 +171,11 @@ def simulate(
         {"entropy": entropy, "spawn_key": list(spawn_key)},
         grid,
         np.concatenate([c.regret for c in ordered]),
-        np.concatenate([c.pulls for c in ordered]),
+        np.ascontiguousarray(pulls[:, -1]),
         phases if any(phases) else (),
         notes,
+        pulls if keep else None,
+        conditions.as_json(),
     )
 
 
@@ -199,6 +227,14 @@ def _checked_runs(runs: Any, numbers: int) -> int:
             f"runs: expected at most {most} ({numbers} numbers are kept of each, for its times and arms), got {checked}"
         )
     return checked
+
+
+def _checked_keep(keep: Any, runs: Any, numbers: int) -> bool:
+    if keep is None:
+        return whole_number("runs", runs, InvalidOption, least=1) * numbers <= _MANY_PULLS
+    if not isinstance(keep, bool | np.bool_):
+        raise InvalidOption(f"keep_pulls: expected True, False or None, got {keep!r}")
+    return bool(keep)
 
 
 def _checked_times(times: Any, horizon: int) -> IntArray:
@@ -283,6 +319,8 @@ def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:
         "seed": {"entropy": experiment.entropy, "spawn_key": list(experiment.spawn_key)},
         "bandit": digest(experiment.bandit),
         "times": experiment.times.tolist(),
+        "conditions": experiment.conditions.as_json(),
+        "keep_pulls": experiment.keep_pulls,
         "environment": None
         if environment is None
         else str(getattr(environment, "__qualname__", type(environment).__name__)),
@@ -312,4 +350,5 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
 
 def _chunk_size(experiment: Experiment, runs: int) -> int:
     """Runs per chunk. It depends on nothing but the experiment, or a checkpoint would not fit the next call."""
-    return max(1, min(_CHUNK_ROUNDS[experiment.compiled] // experiment.horizon, -(-runs // _LEAST_CHUNKS)))
+    rounds = min(experiment.horizon, _BLOCK_ROUNDS) if experiment.conditions.blockwise else experiment.horizon
+    return max(1, min(_CHUNK_ROUNDS[experiment.compiled] // rounds, -(-runs // _LEAST_CHUNKS)))

@@ -1,0 +1,1 @@
+"""Policies of other papers, one a file, each from its own pseudo-code."""
