@@ -11,8 +11,8 @@ With c = 1 a gap of tol needs p ~ log(m)/tol, and the number of steps grows with
 Frank–Wolfe gap is below the slack, c ← π (the entropic proximal point method on λ); the slack vanishes at moderate p.
 
 A step moves weight from the atom of the support with the least price to the best-priced feature; the change of M, of rank two
-(or of as many rows as both have), gives every g_j along the segment in closed form. The best feature is looked for in the support and in a short cached
-list; all features are priced only when those offer too little.
+(or of as many rows as both have), gives every g_j along the segment in closed form. The best feature is looked for in the
+support and in a short cached list; all features are priced only when those offer too little.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _start(problem: Canonical, core_from: int) -> Array:
         chosen: list[int] = []
         for _ in range(2):  # two well-conditioned bases: with one alone no weight could move
             order = sla.qr(rows.T, mode="r", pivoting=True, check_finite=False)[-1][:r]
-            atoms = order if problem.owners is None else np.unique(problem.owners[order])
+            atoms = order.astype(np.int64) if problem.owners is None else np.unique(problem.owners[order])
             chosen.extend(int(i) for i in atoms)
             rows[problem.rows_of(atoms)] = 0.0
         core = np.zeros(len(weights))
@@ -172,7 +172,7 @@ class _State:
         """Σ_j π_j T_ji²/g_j for the features ``which`` (all of them when None)."""
         white, on = self.white, self.on
         images = (white.targets[on] @ self.inverse) * np.sqrt(self.multipliers[on])[:, None]
-        if white.owners is not None and which is not None:  # several rows each: gathered from the prices of all their rows
+        if white.owners is not None and which is not None:
             order = np.unique(which)
             rows = white.features[white.rows_of(order)]
             each = np.einsum("ij,ij->i", rows @ (images.T @ images), rows)
