@@ -182,3 +182,20 @@ def test_ties_and_short_horizons_are_stated_on_the_command_line(main, tmp_path):
     code, out, err = main(path, "-n", 10, "-r", 2, "-p", "UCB", "--log")
     assert (code, out) == (2, "")
     assert "--log: every arm is optimal" in err
+
+
+def test_other_worlds_and_the_comparison_with_the_first_policy(instance, main, tmp_path):
+    world = ["--noise", "student-t:4", "--delay", 3, "--batch", 5, "--assumed-noise-variance", 2]
+    common = [instance, "-n", 500, "-r", 8, "-p", "LinTS", "-p", "UCB"]
+    document = json.loads(main(*common, *world, "--json")[1])
+    assert document["conditions"] == {"noise": "student-t:4", "assumed_noise_variance": 2.0, "delay": 3, "batch": 5}
+    (found,) = document["comparisons"]
+    assert found["paired"]
+    assert found["interval"][0] <= found["difference"] <= found["interval"][1]
+    assert found["verdict"] in main(*common, *world)[1]
+    folder = tmp_path / "runs"
+    assert main(*common, "--out", folder)[0] == 0
+    code, _, err = main(*common, *world, "--out", folder)
+    assert (code, "the conditions of" in err) == (2, True)
+    code, _, err = main(*common, "--blockwise")
+    assert (code, "looks at every reward" in err) == (2, True)
