@@ -162,7 +162,9 @@ def _minimise(
         start, lam, distance = alpha / unit, lam / unit, tuning.cold_distance
         if warm is not None:
             distance, start = newton_start.warm_allocation(*columns, start, lam, tuning)
-        x, y = newton_start.near_central_path(*columns[:5], columns.owners, start, lam, warm is not None, distance, tuning)
+        x, y = newton_start.near_central_path(
+            *columns[:5], columns.owners, start, lam, warm is not None, distance, tuning
+        )
         steps, gap, (best_x, _, lam, _) = newton.minimise(columns, x, y, tol, max_steps, tuning, tick, seen)
     if not gap < np.inf:
         raise SolverFailed("Newton's method left the range of doubles at once")

@@ -135,7 +135,9 @@ def reduce(program: AllocationProgram) -> Reduction:
     playable = playable[features[np.ix_(playable, coordinates)].any(axis=1)]
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
     variables = playable if program.owners is None else np.unique(owners[playable])
-    weighted = program.costs[owners] if program.noise_variance is None else program.costs[owners] * program.noise_variance
+    weighted = (
+        program.costs[owners] if program.noise_variance is None else program.costs[owners] * program.noise_variance
+    )
     unit = np.sqrt(weighted[playable])
     a = features[np.ix_(playable, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
