@@ -20,7 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.json_data import json_number, read_json
+from allocopt.base.json_data import json_number
+from allocopt.base.long_runs.differences import differences
+from allocopt.base.long_runs.store import DATABASE, stored_identity
 from allocopt.cli.app import (
     SECONDS_BEFORE_PROGRESS,
     File,
@@ -42,8 +44,8 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import caveat
 from allocopt.play.simulation.compare import Comparison, compare
+from allocopt.play.simulation.identity import bandit_identity
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
-from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES
 from allocopt.solving.solve import solve
 
@@ -185,7 +187,7 @@ def _check_targets(out: Path | None, plot: Path | None) -> None:
     if out is not None and out.exists():
         if not out.is_dir():
             raise InvalidOption(f"--out: expected a folder, but {out} is a file")
-        if not any(out.glob("*/manifest.json")) and not all(_just_begun(p) for p in out.iterdir()):
+        if not any(out.glob(f"*/{DATABASE}")) and not all(_just_begun(p) for p in out.iterdir()):
             raise InvalidOption(
                 f"--out: expected a new or empty folder or one of simulations, but {out} holds other files"
             )
@@ -193,23 +195,27 @@ def _check_targets(out: Path | None, plot: Path | None) -> None:
 
 def _just_begun(path: Path) -> bool:
     """Whether it is what a simulation leaves that was killed before its first file was whole."""
-    return path.is_dir() and all(p.name.startswith(".partial-") for p in path.iterdir())
+    return path.is_dir() and all(p.name.startswith(".") for p in path.iterdir())
 
 
 def _check_folder(
     out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int, conditions: dict[str, Any]
 ) -> None:
     """A folder is of one experiment: its plot holds all policies on one instance, and would be lost to another's."""
-    asked = {"horizon": horizon, "runs": runs, "seed": {"entropy": seed, "spawn_key": []}, "bandit": digest(bandit)}
-    asked["conditions"] = conditions
-    for source in sorted(out.glob("*/manifest.json")) if out is not None else []:
-        manifest = read_json(source)
-        for key, value in asked.items():
-            if isinstance(manifest, dict) and manifest.get(key) != value:
-                raise InvalidOption(
-                    f"--out: {out} holds another experiment: the {key} of {source.parent.name} is "
-                    f"{manifest.get(key)!r}, not {value!r}; nothing was changed, give another folder"
-                )
+    asked = {
+        "horizon": horizon,
+        "runs": runs,
+        "seed": {"entropy": seed, "spawn_key": []},
+        "bandit": bandit_identity(bandit),
+        "conditions": conditions,
+    }
+    for source in sorted(out.glob(f"*/{DATABASE}")) if out is not None else []:
+        there = stored_identity(source.parent, "simulation")
+        if there is not None and (differ := differences({key: there[key] for key in asked}, asked)):
+            raise InvalidOption(
+                f"--out: {out} holds another experiment: {source.parent.name}: {'; '.join(differ)}; nothing was changed, give "
+                "another folder"
+            )
 
 
 def _client(address: str) -> Any:
