@@ -135,13 +135,12 @@ def reduce(program: AllocationProgram) -> Reduction:
     playable = playable[features[np.ix_(playable, coordinates)].any(axis=1)]
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
     variables = playable if program.owners is None else np.unique(owners[playable])
-    weighted = (
-        program.costs[owners] if program.noise_variance is None else program.costs[owners] * program.noise_variance
-    )
+    noise = 1.0 if program.noise_variance is None else program.noise_variance
+    weighted = program.costs[owners] * noise
     unit = np.sqrt(weighted[playable])
     a = features[np.ix_(playable, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
-    pulls = fixed[owners] if program.noise_variance is None else fixed[owners] / program.noise_variance
+    pulls = fixed[owners] / noise
     base = features[np.ix_(known, coordinates)] * np.sqrt(pulls[known])[:, None]
     scale = column_units(a, base)
     upper = (most - least)[variables] * program.costs[variables]
@@ -156,19 +155,24 @@ def reduce(program: AllocationProgram) -> Reduction:
         bound_error(program) + data_error(program),
         None if len(variables) == len(playable) else np.searchsorted(variables, owners[playable]),
     )
-    quotient = Quotient(
-        tuple(int(i) for i in known_exactly.rows),
-        known_exactly.columns,
-        tuple(int(i) for i in span.rows),
-        span.columns,
-    )
-    dependent = (*known_exactly.assumptions, *span.assumptions)
-    if program.owners is not None:  # these are about rows
-        dependent = tuple(replace(a, arms=tuple(int(owners[n]) for n in a.arms)) for a in dependent)
+    quotient = Quotient(_indices(known_exactly.rows), known_exactly.columns, _indices(span.rows), span.columns)
+    dependent = _of_arms(program, (*known_exactly.assumptions, *span.assumptions))
     assumptions = (*program.assumptions, *dependent, *dependence)
     if len(asked) and np.isfinite(program.upper).any():
         _check_feasible(program, rows, goals, asked)
     return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
+
+
+def _indices(rows: IntArray) -> tuple[int, ...]:
+    return tuple(int(n) for n in rows)
+
+
+def _of_arms(program: AllocationProgram, dependent: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    """Assumptions about rows as those of their arms."""
+    if program.owners is None:
+        return dependent
+    owners = program.owners
+    return tuple(replace(a, arms=tuple(int(owners[n]) for n in a.arms)) for a in dependent)
 
 
 def _span_of_duels(program: AllocationProgram) -> Span | None:

@@ -221,8 +221,7 @@ def minimise(
     nu_kept, lam, weights, curvature = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     goal = gap_goal(base, upper, tol, numbers.gap_fraction, numbers.bounded_gap_fraction)
     best_gap, least_distance, idle, steps = np.inf, np.inf, 0, 0  # idle: steps since one of the two was last halved
-    # everything from here on is in the basis in which M = I at the start
-    basis = whitener(features, by_column(alpha, owners), base)[1]
+    basis = whitener(features, by_column(alpha, owners), base)[1]  # from here on: that in which M = I at the start
     features, targets, base = cross(basis, features), in_basis(targets, basis), rows_in_basis(base, basis)
     while True:
         if tick is not None:
