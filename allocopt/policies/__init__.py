@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
     from allocopt.policies.phase import Phase
+    from allocopt.policies.tracking.allocation_tracking import AllocationTracking
     from allocopt.policies.tracking.end_of_optimism import EndOfOptimism
     from allocopt.policies.tracking.optimal_tracking import OptimalTracking
     from allocopt.policies.ucb import UCB
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
 __all__ = [
     "NAMES",
     "UCB",
+    "AllocationTracking",
     "EndOfOptimism",
     "LinTS",
     "LinUCB",
@@ -45,6 +47,7 @@ _MODULES = {
     "LinTS": "lints",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
+    "AllocationTracking": "tracking.allocation_tracking",
 }
 _OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
 
