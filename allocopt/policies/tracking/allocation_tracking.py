@@ -12,8 +12,8 @@ least as good as x̂. With κ_x the regret that one unit of it costs (at the bes
 units: at time t a mistake costs t·Δ̂_x, evidence E makes it e^E times less probable, and log(1 + L) is for looking again and
 again. While E_x >= β_x for all rivals the leader is played. Else the `Allocator` solves the regret program (Definition 9,
 `def:opt`) at the level β = max β_x, with gaps Δ̂_x√(β/β_x) so that the constraint of x is E_x >= β_x; the schedule is what remains of
-α·β after all pulls so far, in proportion, and the leader as often as all others together. It is followed until the test is passed, the leader
-changes, or one twentieth has been added to what was explored; then all is looked at afresh. Nothing is ever discarded.
+α·β after all pulls so far, in proportion, and the leader as often as all others together. It is followed until the test is
+passed, the leader changes, or one twentieth has been added to what was explored; then all is looked at afresh. Nothing is ever discarded.
 
 Why this is asymptotically optimal: docs/allocation-tracking.md.
 """
@@ -221,17 +221,24 @@ class AllocationTracking(Policy):
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
         k = setting.n_arms
-        counters = [np.zeros(1, np.int64) for _ in range(10)]
         return _State(
-            LeastSquares.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, np.ones(k)),
-            setting.noise_variance,
-            self.prudence,
-            np.full(1, -1, np.int64),
-            *counters[:5],
-            Cursor.blank(k),
-            np.zeros(k),
-            np.zeros(len(setting.spanner.indices)),
-            *counters[5:],
+            ls=LeastSquares.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, np.ones(k)),
+            noise=setting.noise_variance,
+            prudence=self.prudence,
+            leader=np.full(1, -1, np.int64),
+            arm=np.zeros(1, np.int64),
+            until=np.zeros(1, np.int64),
+            stale=np.zeros(1, np.int64),
+            budget=np.zeros(1, np.int64),
+            expires=np.zeros(1, np.int64),
+            schedule=Cursor.blank(k),
+            prices=np.zeros(k),
+            images=np.zeros(len(setting.spanner.indices)),
+            plans=np.zeros(1, np.int64),
+            solves=np.zeros(1, np.int64),
+            explored=np.zeros(1, np.int64),
+            last_explored=np.zeros(1, np.int64),
+            leader_changes=np.zeros(1, np.int64),
         )
 
     def plan(self, state: _State, t: int, setting: Setting) -> None:
