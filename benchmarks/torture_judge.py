@@ -45,6 +45,8 @@ def roads(family: Family) -> list[str]:
         apart = {"solve_many, bandits"}
     elif family.kind == "g_optimal":
         apart = set(BATCHED)
+    elif family.kind == "variances":  # batches of bandits know them, those of gaps do not
+        apart = set(BATCHED) - {"solve_many, bandits"}
     else:
         apart = {*BATCHED, "streamed", "Dask"}
     return [road for road in SHARES if road not in apart]

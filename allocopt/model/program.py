@@ -104,7 +104,7 @@ class AllocationProgram:
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
         """The program of arms that are looked at block by block; its arrays are made if somebody asks for them."""
         arrays: dict[str, Any] = {name: BlockArray(blocks, name) for name in _ARRAYS}
-        return cls(**arrays, origin=origin)
+        return cls(**arrays, origin=origin, noise_variance=blocks.variances)
 
     def __post_init__(self) -> None:
         if self.blocks is None:

@@ -131,8 +131,13 @@ class StreamedProblem:
         rows = self.store.rows(pool)
         gaps = self.blocks.gaps_of(pool, rows)
         image = self.quotient(rows)
-        ratios = 1.0 / np.sqrt(gaps * self.blocks.scale)
-        features = image / np.sqrt(gaps)[:, None]
+        variances = self.blocks.variances
+        if variances is None:
+            ratios, weighted = 1.0 / np.sqrt(gaps * self.blocks.scale), gaps
+        else:
+            own = variances[pool]
+            ratios, weighted = np.sqrt(own / (gaps * self.blocks.scale)), gaps * own
+        features = image / np.sqrt(weighted)[:, None]
         relative_error = data_error(self.program)
         return Canonical(
             features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios,
@@ -183,9 +188,9 @@ class StreamedProblem:
         task = PriceTask(
             self.quotient, frame, rule, blocks.scale, image, image_error, rule.plain_error(blocks.survey.sizes), blocks.free,
             inside_constraint, inside_price, survey.KEEP * self.rank,
-            None if self.screening is None else self.screening.factors(frame),
+            None if self.screening is None else self.screening.factors(frame), blocks.variances is not None,
         )  # fmt: skip
-        aligned: list[Any] = [] if blocks.given is None else [blocks.given]
+        aligned: list[Any] = [array for array in (blocks.given, blocks.variances) if array is not None]
         complete = last or self.alive is None or 2 * int(self.alive.sum()) > self.n_arms
         if not complete:
             aligned.append(self.alive)
