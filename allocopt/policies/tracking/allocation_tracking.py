@@ -13,7 +13,8 @@ units: at time t a mistake costs t·Δ̂_x, evidence E makes it e^E times less p
 again. While E_x >= β_x for all rivals the leader is played. Else the `Allocator` solves the regret program (Definition 9,
 `def:opt`) at the level β = max β_x, with gaps Δ̂_x√(β/β_x) so that the constraint of x is E_x >= β_x; the schedule is what remains of
 α·β after all pulls so far, in proportion, and the leader as often as all others together. It is followed until the test is
-passed, the leader changes, or one twentieth has been added to what was explored; then all is looked at afresh. Nothing is ever discarded.
+passed, the leader changes, or one twentieth has been added to what was explored; then it looks afresh.
+Nothing is ever discarded.
 
 Why this is asymptotically optimal: docs/allocation-tracking.md.
 """
