@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
+    from allocopt.policies.field.ao_ids import AOIDS
     from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.ucb import UCB
 
 __all__ = [
+    "AOIDS",
     "NAMES",
     "UCB",
     "AllocationTracking",
@@ -45,6 +47,7 @@ _MODULES = {
     "UCB": "ucb",
     "LinUCB": "linucb",
     "LinTS": "lints",
+    "AOIDS": "field.ao_ids",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
     "AllocationTracking": "tracking.allocation_tracking",

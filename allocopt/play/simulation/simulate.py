@@ -94,7 +94,7 @@ def simulate(
         the rewards of its first rounds (one per spanner arm, say) a policy plays their arms in turn.
     blockwise : bool
         Draw the rewards of all rounds in which the policy does not look as one sum: the same law (not the same numbers), and
-        10⁹ rounds in the time of the decisions. For policies that look seldom: `OptimalTracking`, `PhasedElimination`, `E4`.
+        10⁹ rounds in the time of the decisions. For policies that look seldom: `OptimalTracking`, `PhasedElimination`.
     keep_pulls : bool, optional
         Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
