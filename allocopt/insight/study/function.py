@@ -18,7 +18,7 @@ from allocopt.base.long_runs.identity import described
 from allocopt.insight.study.design import Design, Point
 from allocopt.insight.study.source import Source, reason_of
 
-__all__ = ["UserFunction", "check_signature", "named_function", "passed_function"]
+__all__ = ["UserFunction", "check_signature", "has_parameter", "named_function", "passed_function"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class UserFunction(Source):
     def loaded(self) -> Callable[..., Any]:
         """The function; imported or compiled once per process."""
         return self.function if self.function is not None else _load_function(self.label, self.text)
+
+    @property
+    def takes_seed(self) -> bool:
+        return has_parameter(self.loaded(), "seed")
 
     def check(self, design: Design) -> None:
         check_signature(f"function {self.label}", self.loaded(), design)
@@ -108,6 +112,14 @@ def named_function(label: str, folder: Path) -> UserFunction:
 def _callable_label(function: Any) -> str:
     inner = function.func if isinstance(function, functools.partial) else function
     return f"{getattr(inner, '__module__', '?')}:{getattr(inner, '__qualname__', type(inner).__qualname__)}"
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False  # built in
 
 
 def check_signature(what: str, function: Callable[..., Any], design: Design) -> None:
