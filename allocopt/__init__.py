@@ -54,6 +54,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.model.solution import Status as Status
     from allocopt.play.audit import Audit as Audit
     from allocopt.play.audit import audit as audit
+    from allocopt.play.simulation.compare import Comparison as Comparison
+    from allocopt.play.simulation.compare import compare as compare
     from allocopt.play.simulation.result import SimulationResult as SimulationResult
     from allocopt.play.simulation.result import load_simulation as load_simulation
     from allocopt.play.simulation.simulate import simulate as simulate
@@ -99,6 +101,7 @@ _NAMES = {
     "model.solution": ("Solution", "Status"),
     "play.audit": ("Audit", "audit"),
     "policies.schedule.schedule": ("Schedule",),
+    "play.simulation.compare": ("Comparison", "compare"),
     "play.simulation.result": ("SimulationResult", "load_simulation"),
     "play.simulation.simulate": ("simulate",),
     "solving.allocator": ("Allocator",),

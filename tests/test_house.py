@@ -15,7 +15,7 @@ MOST_LINES_OF_A_FUNCTION = 60  # where algorithms and certificates are, docstrin
 
 HEAVY = (
     "numba", "matplotlib", "cvxpy", "dask", "distributed", "networkx", "flint", "pyarrow", "pandas",
-    "scipy.optimize", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
+    "scipy.optimize", "scipy.stats", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
     "joblib",
 )  # fmt: skip
 """Packages that are loaded when they are needed: the only ones that may be imported inside a function."""
@@ -24,6 +24,7 @@ ALLOWED_INSIDE = {
     # the two methods of a solution that reach up into the room of the certificates
     ("allocopt/model/solution.py", "allocopt.certify"),
     # these load numba
+    ("allocopt/cli/simulate.py", "allocopt.play.simulation.conditions"),
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
     ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),

@@ -20,7 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.json_data import json_number, read_json
+from allocopt.base.json_data import json_number
+from allocopt.base.long_runs.differences import differences
+from allocopt.base.long_runs.store import DATABASE, stored_identity
 from allocopt.cli.app import (
     SECONDS_BEFORE_PROGRESS,
     File,
@@ -41,8 +43,9 @@ from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import caveat
+from allocopt.play.simulation.compare import Comparison, compare
+from allocopt.play.simulation.identity import bandit_identity
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
-from allocopt.play.simulation.store import digest
 from allocopt.policies import NAMES
 from allocopt.solving.solve import solve
 
@@ -69,6 +72,19 @@ def simulate_command(
     seed: Annotated[int, typer.Option(help="The same seed gives the same runs, however many workers.")] = 0,
     theta: Theta = None,
     noise_variance: NoiseVariance = None,
+    noise: Annotated[
+        str, typer.Option(help="Law of the rewards: gaussian, bernoulli, or student-t:ν with ν > 2 degrees of freedom.")
+    ] = "gaussian",
+    assumed: Annotated[
+        float | None,
+        typer.Option("--assumed-noise-variance", help="σ² that policies are told instead.", show_default=False),
+    ] = None,
+    delay: Annotated[int, typer.Option(help="The reward of round t is told after round t + delay.")] = 0,
+    batch: Annotated[int, typer.Option(help="Rewards are told after every so many rounds.")] = 1,
+    blockwise: Annotated[
+        bool,
+        typer.Option("--blockwise", help="Draw rounds in which a policy does not look as one sum: n = 10⁹ in seconds."),
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes (default: one per core for long simulations).", show_default=False)
     ] = None,
@@ -101,6 +117,7 @@ def simulate_command(
     With --out everything that is finished is kept: the same command goes on where it was stopped.
     """
     # here, since both load numba, which takes half a second: the other commands do without
+    from allocopt.play.simulation.conditions import Conditions
     from allocopt.play.simulation.simulate import simulate
     from allocopt.policies.parsing import parse
 
@@ -112,7 +129,8 @@ def simulate_command(
         if names.count(name) > 1:
             raise InvalidOption(f"--policy: {name} is given twice")
     _check_targets(out, plot)
-    _check_folder(out, bandit, horizon, runs, seed)
+    conditions = Conditions.checked(bandit, noise, assumed, delay, batch, blockwise)
+    _check_folder(out, bandit, horizon, runs, seed, conditions.as_json())
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
@@ -127,7 +145,8 @@ def simulate_command(
         try:
             with _bar(one.name, runs) as callback:
                 result = simulate(
-                    one, bandit, horizon, runs, rng=seed, workers=workers, client=client, checkpoint=checkpoint,
+                    one, bandit, horizon, runs, rng=seed, noise=noise, assumed_noise_variance=assumed, delay=delay,
+                    batch=batch, blockwise=blockwise, workers=workers, client=client, checkpoint=checkpoint,
                     callback=callback,
                 )  # fmt: skip
         except KeyboardInterrupt:
@@ -168,7 +187,7 @@ def _check_targets(out: Path | None, plot: Path | None) -> None:
     if out is not None and out.exists():
         if not out.is_dir():
             raise InvalidOption(f"--out: expected a folder, but {out} is a file")
-        if not any(out.glob("*/manifest.json")) and not all(_just_begun(p) for p in out.iterdir()):
+        if not any(out.glob(f"*/{DATABASE}")) and not all(_just_begun(p) for p in out.iterdir()):
             raise InvalidOption(
                 f"--out: expected a new or empty folder or one of simulations, but {out} holds other files"
             )
@@ -176,20 +195,27 @@ def _check_targets(out: Path | None, plot: Path | None) -> None:
 
 def _just_begun(path: Path) -> bool:
     """Whether it is what a simulation leaves that was killed before its first file was whole."""
-    return path.is_dir() and all(p.name.startswith(".partial-") for p in path.iterdir())
+    return path.is_dir() and all(p.name.startswith(".") for p in path.iterdir())
 
 
-def _check_folder(out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int) -> None:
+def _check_folder(
+    out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int, conditions: dict[str, Any]
+) -> None:
     """A folder is of one experiment: its plot holds all policies on one instance, and would be lost to another's."""
-    asked = {"horizon": horizon, "runs": runs, "seed": {"entropy": seed, "spawn_key": []}, "bandit": digest(bandit)}
-    for source in sorted(out.glob("*/manifest.json")) if out is not None else []:
-        manifest = read_json(source)
-        for key, value in asked.items():
-            if isinstance(manifest, dict) and manifest.get(key) != value:
-                raise InvalidOption(
-                    f"--out: {out} holds another experiment: the {key} of {source.parent.name} is "
-                    f"{manifest.get(key)!r}, not {value!r}; nothing was changed, give another folder"
-                )
+    asked = {
+        "horizon": horizon,
+        "runs": runs,
+        "seed": {"entropy": seed, "spawn_key": []},
+        "bandit": bandit_identity(bandit),
+        "conditions": conditions,
+    }
+    for source in sorted(out.glob(f"*/{DATABASE}")) if out is not None else []:
+        there = stored_identity(source.parent, "simulation")
+        if there is not None and (differ := differences({key: there[key] for key in asked}, asked)):
+            raise InvalidOption(
+                f"--out: {out} holds another experiment: {source.parent.name}: {'; '.join(differ)}; nothing was changed, give "
+                "another folder"
+            )
 
 
 def _client(address: str) -> Any:
@@ -295,6 +321,8 @@ def _show(
         recovered = _recoveries(r)
         if recovered is not None:
             console.print(f"{r.policy}: {recovered} of {r.runs} runs came to the recovery phase", markup=False)
+    for found in _comparisons(results):
+        console.print(found.verdict, markup=False, soft_wrap=True)
     for note in dict.fromkeys(note for r in results for note in r.notes):
         concerned = [r.policy for r in results if note in r.notes]
         which = "" if len(concerned) == len(results) else f"{', '.join(concerned)}: "
@@ -303,6 +331,11 @@ def _show(
         console.print(f"plot written to {target}", markup=False, soft_wrap=True)
     if out is not None:
         console.print(f"runs kept in {out}", markup=False, soft_wrap=True)
+
+
+def _comparisons(results: list[SimulationResult]) -> list[Comparison]:
+    """The first policy against every other one, where there are runs enough."""
+    return [compare(results[0], other) for other in results[1:]] if results[0].runs > 1 else []
 
 
 def _document(
@@ -321,8 +354,24 @@ def _document(
         "optimal_arms": first.bandit.optimal_arms.tolist(),
         "times": first.times.tolist(),
         "bounds": [{"n": b.n, "value": b.value, "sentence": b.sentence} for b in bounds],
+        "conditions": dict(first.conditions),
         "policies": [_policy_document(r) for r in results],
+        "comparisons": [_comparison_document(c) for c in _comparisons(results)],
         "plots": [str(p) for p in pictures],
+    }
+
+
+def _comparison_document(found: Comparison) -> dict[str, Any]:
+    return {
+        "first": found.first,
+        "second": found.second,
+        "paired": found.paired,
+        "difference": float(found.difference[-1]),
+        "interval": [float(found.lower[-1]), float(found.upper[-1])],
+        "confidence": found.confidence,
+        "wins": found.wins,
+        "p_value": found.p_value,
+        "verdict": found.verdict,
     }
 
 

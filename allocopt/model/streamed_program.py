@@ -64,6 +64,8 @@ class ArmBlocks:
     scale: float
     """The radius of an arm is scale · Δ²."""
     bandit: LinearBandit | None = None
+    variances: Array | None = None
+    """σ² of every arm, where these differ: then ``scale`` is 1/2."""
 
     @property
     def shape(self) -> tuple[int, int]:

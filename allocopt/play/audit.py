@@ -83,8 +83,13 @@ class Audit(Tabular):
 
     @property
     def regret_ratio(self) -> Array:
-        """regret/(c log n) at each time: 1 is what the lower bound allows."""
-        result: Array = self.regret / (self.solution.value * np.log(self.n))
+        """regret/(c log n) at each time: 1 is what the lower bound allows.
+
+        Where c = 0 nothing has to be explored: the ratio is inf for any regret, and 1 where there is none.
+        """
+        allowed = self.solution.value * np.log(self.n)
+        without = np.where(self.regret > 0, np.inf, 1.0)
+        result: Array = np.divide(self.regret, allowed, out=without, where=allowed > 0)
         return result
 
     @property

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
+    from allocopt.policies.field.ao_ids import AOIDS
     from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
     from allocopt.policies.phase import Phase
+    from allocopt.policies.tracking.allocation_tracking import AllocationTracking
     from allocopt.policies.tracking.end_of_optimism import EndOfOptimism
     from allocopt.policies.tracking.optimal_tracking import OptimalTracking
     from allocopt.policies.ucb import UCB
 
 __all__ = [
+    "AOIDS",
     "NAMES",
     "UCB",
+    "AllocationTracking",
     "EndOfOptimism",
     "LinTS",
     "LinUCB",
@@ -43,8 +47,10 @@ _MODULES = {
     "UCB": "ucb",
     "LinUCB": "linucb",
     "LinTS": "lints",
+    "AOIDS": "field.ao_ids",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
+    "AllocationTracking": "tracking.allocation_tracking",
 }
 _OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import positive_number
+from allocopt.base.validation import Array, positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
 
-__all__ = ["LinUCB"]
+__all__ = ["LinUCB", "ridge_regression", "spanner_note"]
 
 _WORST_CONDITION = 1e12
 """Of G with a ridge: beyond it, G^-1 keeps fewer than four digits."""
@@ -132,21 +132,26 @@ class LinUCB(Policy):
         ridge = 1.0 if self.ridge is None else self.ridge
         norm = 1.0 if self.norm_bound is None else self.norm_bound
         delta = 1.0 / setting.horizon if self.delta is None else self.delta
-        basis = np.linalg.qr(setting.arms[setting.spanner.indices].T)[0]  # orthonormal: lengths, and so λ and S, stay
-        coordinates = setting.arms @ basis
-        condition = 1.0 + setting.horizon * float((setting.weights * (coordinates**2).sum(axis=1)).max()) / ridge
-        if condition > _WORST_CONDITION:
-            raise InvalidOption(
-                f"ridge: {ridge:g} is too small for arms of length {math.sqrt((condition - 1) * ridge / setting.horizon):.3g} "
-                f"and {setting.horizon} rounds (G would have condition {condition:.1g}); expected at least "
-                f"{ridge * condition / _WORST_CONDITION:.2g}"
-            )
-        ls = LeastSquares.of(coordinates, np.zeros(0, np.int64), ridge, setting.weights)
+        ls = ridge_regression(setting, ridge, setting.weights)
         return _State(ls, 0.0, math.sqrt(ridge) * norm, noise, 2.0 * math.log(1.0 / delta))
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""
         return spanner_note(setting) if self.radius == "log" else ()
+
+
+def ridge_regression(setting: Setting, ridge: float, weights: Array) -> LeastSquares:
+    """Least squares with λI in orthonormal coordinates of the arms' span; refused where n rounds would outgrow the ridge."""
+    basis = np.linalg.qr(setting.arms[setting.spanner.indices].T)[0]  # orthonormal: lengths, and so λ and S, stay
+    coordinates = setting.arms @ basis
+    condition = 1.0 + setting.horizon * float((weights * (coordinates**2).sum(axis=1)).max()) / ridge
+    if condition > _WORST_CONDITION:
+        raise InvalidOption(
+            f"ridge: {ridge:g} is too small for arms of length {math.sqrt((condition - 1) * ridge / setting.horizon):.3g} "
+            f"and {setting.horizon} rounds (G would have condition {condition:.1g}); expected at least "
+            f"{ridge * condition / _WORST_CONDITION:.2g}"
+        )
+    return LeastSquares.of(coordinates, np.zeros(0, np.int64), ridge, weights)
 
 
 def spanner_note(setting: Setting) -> tuple[str, ...]:

@@ -158,6 +158,7 @@ class Allocator:
         self._quotients: dict[bytes, tuple[Array, int]] = {}
         self._last: tuple[bytes, Array, Array] | None = None
         self._last_ordinary: Solution | None = None
+        self._variances = np.ones(self.n_arms)  # σ² is part of the level
 
     def __repr__(self) -> str:
         return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
@@ -206,9 +207,10 @@ class Allocator:
             alpha, multipliers = last[1].copy(), last[2].copy()
         else:
             alpha, multipliers = np.zeros(k), np.zeros(k)
-        code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, warm, alpha, multipliers, info)
+        given = rows, rank, delta, 0.0, self._variances, self.level, self.tol
+        code = kernel.solve_quotient(*given, warm, alpha, multipliers, info)
         if code != kernel.CERTIFIED and warm:  # the last solution may have been a bad starting point
-            code = kernel.solve_quotient(rows, rank, delta, 0.0, self.level, self.tol, False, alpha, multipliers, info)
+            code = kernel.solve_quotient(*given, False, alpha, multipliers, info)
         if code != kernel.CERTIFIED:
             return self._ordinary(delta, kernel.REASONS[code], callback)
         self._last = (free, alpha, multipliers)

@@ -61,6 +61,7 @@ class BatchSolution:
     """Shape (k, d) if the rows share their arms, else (n, k, d)."""
     gaps: Array
     levels: Array
+    """2σ² of each row, or the level that was asked for; 2 where a bandit has a variance per arm."""
     tol: float
     assumptions: Mapping[int, tuple[Assumption, ...]]
     """What the rows that are CONDITIONAL take for granted."""
@@ -122,7 +123,7 @@ def solve_many(
     ----------
     arms : array_like, shape (k, d) or (n, k, d), or a sequence of LinearBandit
         Arms that all rows share, or those of each row. Bandits must have equally many arms and coordinates; they bring
-        their own gaps and noise.
+        their own gaps and noise, which may be one variance per arm.
     gaps : array_like, shape (n, k)
         One vector of gaps in [0, ∞)^k per row; not with bandits.
     level : float
@@ -172,7 +173,8 @@ def solve_many(
         codes = np.zeros(n, dtype=np.int64)
         gap_error = GAP_ERROR if bandits else 0.0
         sets = in_units(own[None] if shared else own)
-        work = _Work(kernel, sets, delta, gap_error, levels, tol, allocation, multipliers, info, codes)
+        variances = _variances(bandits, n, k)
+        work = _Work(kernel, sets, delta, gap_error, variances, levels, tol, allocation, multipliers, info, codes)
         _run(work, n, threads, callback)
         lower[:], upper[:] = info[:, 0], info[:, 1]
         status[codes == kernel.CERTIFIED] = Status.CERTIFIED
@@ -230,7 +232,7 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
                     f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
                 )
         sets = frozen(np.array([b.arms_in_memory for b in arms]))
-        levels = [2.0 * b.one_variance("solve_many, whose compiled rows know no other; use solve") for b in arms]
+        levels = [2.0 if b.variances is not None else 2.0 * b.noise_variance for b in arms]
         return sets, False, np.array([b.gaps for b in arms]), np.array(levels)
     if gaps is None:
         raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
@@ -261,6 +263,15 @@ def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Ar
     return own, shared, delta, np.full(len(delta), level)
 
 
+def _variances(bandits: Sequence[LinearBandit], n: int, k: int) -> Array:
+    """σ² of every arm where a bandit's differ, else ones: then σ² is part of the level."""
+    found = np.ones((n, k))
+    for row, bandit in zip(found, bandits, strict=False):
+        if bandit.variances is not None:
+            row[:] = bandit.variances
+    return found
+
+
 def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
     """A fresh float64 array; its entries may be anything, since a bad row fails alone."""
     try:
@@ -284,6 +295,7 @@ class _Work:
     sets: Array
     gaps: Array
     gap_error: float
+    variances: Array
     levels: Array
     tol: float
     allocation: Array
@@ -316,6 +328,7 @@ class _Work:
                 rank,
                 gaps,
                 self.gap_error,
+                self.variances[i],
                 levels[i],
                 tol,
                 False,

@@ -1,8 +1,9 @@
 r"""Small regret and horizon programs, compiled: quotient, Newton's method and certificate.
 
-The program is the one of `programs.horizon_at_level`: costs Δ, radii Δ²/level, no bounds. Its targets are its features
-times a number, b_j = √(level/Δ_j) a_j. The method is `solvers.newton`, the certificate `compiled_certificate`: both the very same code
-that Python runs, compiled with the functions of `linear.loops` in place of those of `linear.dense`.
+The program is the one of `programs.horizon_at_level`: costs Δ, radii Δ²/level, no bounds; a pull of arm i adds x xᵀ/σ_i². With
+a_i = x_i/√(Δ_iσ_i²) its targets are its features times a number, b_j = √(level σ_j²/Δ_j) a_j. The method is `solvers.newton`, the
+certificate `compiled_certificate`: both the very same code that Python runs, compiled with the functions of `linear.loops` in
+place of those of `linear.dense`.
 
 What this cannot solve (rank-deficient arms, an information matrix whose Cholesky factorisation fails, a gap that stays above the
 tolerance) ends with a code of `linear.kernel_codes`, and the caller takes the ordinary path: `allocopt.solve`.
@@ -70,7 +71,9 @@ _STRICTLY = 1.0 - 2.0**-48  # so that the gap is within tol in exact arithmetic 
 _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the ordinary path
 
 
-def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any) -> Any:
+def _prepare(
+    quotient_rows: Any, r: Any, gaps: Any, variances: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any
+) -> Any:
     """The arms that count, those that a known pair uses first, and the problem of these, in units of about its value.
 
     Its columns, ratios and the known pair; and once more the columns of the arms in use alone (of all where nothing is known).
@@ -90,14 +93,15 @@ def _prepare(quotient_rows: Any, r: Any, gaps: Any, level: Any, warm: Any, alpha
                     which[used] = i
                     used += 1
                 k += 1
-                unit += level / gaps[i]
+                unit += level * variances[i] / gaps[i]
                 break
     columns, in_use = np.empty((r, k)), np.empty((r, used))
     ratios, alpha, lam = np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
         gap = gaps[which[i]]
-        ratios[i] = math.sqrt(level / gap / unit)
-        root = math.sqrt(unit / gap)
+        variance = variances[which[i]]
+        ratios[i] = math.sqrt(level * variance / gap / unit)
+        root = math.sqrt(unit / (gap * variance))
         for c in range(r):
             columns[c, i] = quotient_rows[which[i], c] * root
             if i < used:
@@ -132,6 +136,7 @@ def _solve_quotient(
     r: Any,
     gaps: Any,
     gap_error: Any,
+    variances: Any,
     level: Any,
     tol: Any,
     warm: Any,
@@ -143,9 +148,12 @@ def _solve_quotient(
 
     With ``warm``, ``alpha`` and ``multipliers`` hold the pair to start from.
 
-    ``gap_error`` is the relative error of the gaps: 0 where they are the user's own numbers.
+    ``gap_error`` is the relative error of the gaps: 0 where they are the user's own numbers. ``variances`` are σ² of every arm
+    where these differ; otherwise ones, and σ² is part of the level.
     """
-    which, unit, columns, ratios, start, lam, in_use = prepare(quotient_rows, r, gaps, level, warm, alpha, multipliers)
+    which, unit, columns, ratios, start, lam, in_use = prepare(
+        quotient_rows, r, gaps, variances, level, warm, alpha, multipliers
+    )
     if not 0.0 < unit < np.inf:
         return INVALID
     if len(which) < r:
@@ -155,7 +163,7 @@ def _solve_quotient(
     # try the arms that the known pair uses first: most often they suffice, which the certificate, over all arms, decides
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
-        problem = some, None, ratios[:n], None, None, 0.0  # `newton_problem.Problem`
+        problem = some, None, ratios[:n], None, None, 0.0, None  # `newton_problem.Problem`
         x, y = begin(problem, start[:n], lam[:n], warm)
         steps, own_gap, found = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
@@ -176,7 +184,7 @@ def _solve_quotient(
 
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
+_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F, _NONE)
 _tuple_of: Any = types.Tuple
 _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
 _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
@@ -186,7 +194,7 @@ _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
 _HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
     "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
-    "prepare": (_MATRIX, _I, _VECTOR, _F, _B, _VECTOR, _VECTOR),
+    "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
 }
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import AllocoptError
+from allocopt.base.long_runs.processes import WorkerDied, finished_results, may_start_processes
 from allocopt.base.machine import single_threaded
-from allocopt.base.processes import WorkerDied, finished_results, may_start_processes
 from allocopt.base.validation import Array
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.arms.survey import SurveyReport

@@ -19,7 +19,9 @@ LEVEL = 2.0
 def certificate(rows, gaps, alpha, lam, gap_error, certify=kernel.certify):
     """Bounds and pair that `certify` makes of a pair for rows of a quotient: (lower, upper, α, λ)."""
     r = rows.shape[1]
-    which, unit, columns, ratios, start, weights, _ = kernel.prepare(rows, r, gaps, LEVEL, True, alpha, lam)
+    which, unit, columns, ratios, start, weights, _ = kernel.prepare(
+        rows, r, gaps, np.ones(len(gaps)), LEVEL, True, alpha, lam
+    )
     k = len(which)
     found = np.concatenate([np.zeros(k), start]), np.zeros(2 * k), weights, np.ones(k)
     out_alpha, out_lam, info = np.empty(len(gaps)), np.empty(len(gaps)), np.zeros(kernel.INFO)

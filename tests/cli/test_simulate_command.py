@@ -76,9 +76,7 @@ def test_the_command_goes_on_in_its_folder_and_leaves_others_alone(instance, mai
     before = snapshot(out / "LinTS")
     assert main(*arguments)[0] == 0
     after = snapshot(out / "LinTS")
-    assert {n: v for n, v in before.items() if n.startswith("runs-")} == {
-        n: v for n, v in after.items() if n.startswith("runs-")
-    }
+    assert before["results.sqlite"] == after["results.sqlite"]
     result = next((out / "LinTS").glob("result.*"))
     same(load_simulation(result), simulate(LinTS(), load_simulation(result).bandit, 500, 20, rng=0))
     code, text, err = main(instance, "-n", 501, "-r", 20, "-p", "LinTS", "--out", out)
@@ -92,10 +90,15 @@ def test_a_folder_is_of_one_experiment_so_that_its_picture_is_never_lost(instanc
     out = tmp_path / "runs"
     assert main(instance, "-n", 500, "-r", 4, "-p", "LinTS", "--out", out)[0] == 0
     before = snapshot(out)
-    for change, word in ((("--theta", "1,0.5"), "bandit"), (("--seed", 1), "seed"), (("-r", 5), "runs")):
+    changes = (
+        (("--theta", "1,0.5"), "the content of bandit.theta has changed"),
+        (("--seed", 1), "seed.entropy is 0 there and 1 here"),
+        (("-r", 5), "runs is 4 there and 5 here"),
+    )
+    for change, word in changes:
         code, text, err = main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out, *change)
         assert (code, text) == (2, "")
-        assert f"holds another experiment: the {word} of LinTS is" in err
+        assert f"holds another experiment: LinTS: {word}" in err
         assert err.count("\n") == 1
         assert snapshot(out) == before
     assert main(instance, "-n", 500, "-r", 4, "-p", "UCB:a=1e+9", "-p", "UCB:a=1e-9", "--out", out)[0] == 0
@@ -105,9 +108,9 @@ def test_a_folder_is_of_one_experiment_so_that_its_picture_is_never_lost(instanc
 def test_a_folder_of_a_simulation_that_was_killed_at_once_is_taken_up(instance, main, tmp_path):
     out = tmp_path / "runs"
     (out / "UCB").mkdir(parents=True)
-    (out / "UCB" / ".partial-abc").write_bytes(b"half a manif")
+    (out / "UCB" / ".allocopt-lock").write_bytes(b"")
     assert main(instance, "-n", 500, "-r", 4, "-p", "UCB", "--out", out)[0] == 0
-    assert (out / "UCB" / "manifest.json").is_file()
+    assert (out / "UCB" / "results.sqlite").is_file()
 
 
 def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
@@ -182,3 +185,20 @@ def test_ties_and_short_horizons_are_stated_on_the_command_line(main, tmp_path):
     code, out, err = main(path, "-n", 10, "-r", 2, "-p", "UCB", "--log")
     assert (code, out) == (2, "")
     assert "--log: every arm is optimal" in err
+
+
+def test_other_worlds_and_the_comparison_with_the_first_policy(instance, main, tmp_path):
+    world = ["--noise", "student-t:4", "--delay", 3, "--batch", 5, "--assumed-noise-variance", 2]
+    common = [instance, "-n", 500, "-r", 8, "-p", "LinTS", "-p", "UCB"]
+    document = json.loads(main(*common, *world, "--json")[1])
+    assert document["conditions"] == {"noise": "student-t:4", "assumed_noise_variance": 2.0, "delay": 3, "batch": 5}
+    (found,) = document["comparisons"]
+    assert found["paired"]
+    assert found["interval"][0] <= found["difference"] <= found["interval"][1]
+    assert found["verdict"] in main(*common, *world)[1]
+    folder = tmp_path / "runs"
+    assert main(*common, "--out", folder)[0] == 0
+    code, _, err = main(*common, *world, "--out", folder)
+    assert (code, "conditions has nothing there and" in err) == (2, True)
+    code, _, err = main(*common, "--blockwise")
+    assert (code, "looks at every reward" in err) == (2, True)

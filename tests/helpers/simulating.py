@@ -40,4 +40,6 @@ def same(one, two):
 
 
 def snapshot(folder):
-    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Names, contents and times of all files but the lock."""
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != ".allocopt-lock"]
+    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in files}

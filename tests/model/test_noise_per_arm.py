@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from blocks import agree, check_consistency, in_blocks, never_in_blocks, regret, streamed_bandit, unit_arms
 from refusals import refused
 
 import allocopt as ao
+from allocopt.certify.referee import judge, read
 from allocopt.insight.instances import random_unit
 
 
@@ -131,11 +133,68 @@ def test_bad_variances_are_refused_by_name(noise, words):
 
 
 def test_what_knows_one_variance_only_says_so():
-    b = bandit()
-    refused(ao.InvalidInstance, ["noise_variance: expected one number for solve_many"], lambda: ao.solve_many([b, b]))
+    refused(
+        ao.InvalidInstance, ["noise_variance: expected one number for duels"], lambda: ao.programs.duelling(bandit())
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_batches_solve_bandits_with_variances_of_their_own(d):
+    """Compiled; the same intervals as one by one, proven by the referee, beside rows with one variance."""
+    bandits = [bandit(seed, d=d, k=9, noise=None if seed % 3 else 0.3) for seed in range(12)]
+    batch = ao.solve_many(bandits)
+    assert batch.certified.all() and not batch.not_compiled
+    for i, b in enumerate(bandits):
+        alone = ao.solve(ao.programs.regret(b))
+        assert batch.lower[i] <= alone.upper and alone.lower <= batch.upper[i]
+        exact = batch.solution(i).verify(exact=True)
+        assert exact.problems == () and batch.lower[i] <= exact.lower <= exact.upper <= batch.upper[i]
+
+
+def test_equal_variances_in_a_batch_are_the_one_number():
+    one, many = (ao.solve_many([bandit(noise=noise)]) for noise in (0.3, np.full(8, 0.3)))
+    assert (one.lower[0], one.upper[0]) == (many.lower[0], many.upper[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_arms_in_blocks_have_variances_of_their_own(seed):
+    """The interval of arms block by block against that of the same arms in memory and against the referee."""
+    rows, theta = unit_arms(3, 40, seed)
+    noise = np.exp(2 * np.random.default_rng(seed).normal(size=40))
+    with never_in_blocks():
+        whole = regret(ao.LinearBandit(rows, theta, noise))
+    with in_blocks():
+        s = regret(streamed_bandit(rows, theta, noise))
+        assert s.status is ao.Status.CERTIFIED and s.program.blocks is not None
+        check_consistency(s)
+        assert agree(s, whole)
+        proven, exact = s.verify(), s.verify(exact=True)
+    assert exact.problems == () and s.lower <= exact.lower <= exact.upper <= s.upper
+    assert proven.lower <= exact.upper and exact.lower <= proven.upper
+
+
+def test_equal_variances_in_blocks_give_the_bits_of_one_number():
+    rows, theta = unit_arms(3, 40)
+    with in_blocks():
+        one, many = (regret(streamed_bandit(rows, theta, noise)) for noise in (0.3, np.full(40, 0.3)))
+    assert (one.lower, one.upper) == (many.lower, many.upper)
+
+
+def test_proofs_of_arms_in_blocks_hold_their_variances(tmp_path):
+    rows, theta = unit_arms(4, 60, 1)
+    noise = np.exp(np.random.default_rng(1).normal(size=60))
+    with in_blocks():
+        s = regret(streamed_bandit(rows, theta, noise))
+        s.save(tmp_path / "p.json")
+    again = ao.load_solution(tmp_path / "p.json")
+    assert np.array_equal(again.program.noise_variance, noise) and agree(again, s)
+    assert judge(read((tmp_path / "p.json").read_text())).proven
+
+
+def test_many_arms_with_variances_of_their_own():
     large = np.random.default_rng(0).normal(size=(700_000, 3))
-    streamed = ao.LinearBandit(large, [1.0, 0.0, 0.0], np.linspace(1, 2, len(large)))
-    refused(ao.InvalidInstance, ["noise_variance", "block by block"], lambda: ao.programs.regret(streamed))
+    s = ao.solve(ao.programs.regret(ao.LinearBandit(large, [1.0, 0.0, 0.0], np.linspace(1, 2, len(large)))))
+    assert s.program.blocks is not None and s.status is ao.Status.CERTIFIED
 
 
 def test_reports_and_audits_weigh_pulls_by_precision():

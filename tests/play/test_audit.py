@@ -210,3 +210,11 @@ def test_a_failed_solution_is_refused():
 def test_nothing_to_learn_is_said():
     with pytest.raises(ao.InvalidInstance, match="every arm is optimal"):
         audit(ao.LinearBandit([[1, 0], [1, 1]], [1, 0]), [50, 50], 100)
+
+
+def test_where_c_is_zero_the_ratio_is_one_without_regret_and_infinite_with():
+    bandit = ao.LinearBandit([[1.0, 0.0], [0.5, 0.0]], [1.0, 0.0])  # the best arm tells everything
+    found = ao.audit(bandit, [[10, 0], [90, 10]], [10, 100])
+    assert found.solution.value == 0
+    assert found.regret_ratio.tolist() == [1.0, np.inf]
+    assert "=inf" in repr(found)

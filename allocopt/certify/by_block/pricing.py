@@ -17,7 +17,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.frame import Frame
 from allocopt.linear.floating import UNIT
 from allocopt.linear.quotient_map import QuotientMap
-from allocopt.model.arms.blocks import scratch
+from allocopt.model.arms.blocks import first_of_copies, scratch
 from allocopt.model.arms.survey import largest_entries
 from allocopt.model.streamed_program import GapRule
 
@@ -66,24 +66,26 @@ class PriceTask:
     keep: int
     screen: tuple[float, float] | None = None
     """What g and |a|² are multiplied with before they are compared with 1 (see `StreamedProblem.screening`)."""
+    with_variances: bool = False
+    """Whether every arm has a variance of its own, which then comes with each block."""
 
     def __call__(self, start: int, block: Array, *aligned: Array) -> PriceReport:
-        """Price a block. ``aligned`` is the block's part of given gaps and then of the mask of arms alive, if any."""
+        """Price a block. ``aligned`` is the block's part of given gaps, of variances and of the mask of arms alive, if any."""
         rest = list(aligned)
         given = rest.pop(0) if self.gaps.given else None
+        noise = rest.pop(0) if self.with_variances else None
         alive = np.flatnonzero(rest.pop(0)) if rest else None
         if alive is not None and 2 * len(alive) < len(block):
             if not len(alive):
                 return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, 0, np.zeros(len(block), dtype=np.bool_))
-            report = self._price(
-                block[alive], None if given is None else given[alive], self._free(start, len(block), alive)
-            )
+            own_gaps, own_noise = (None if array is None else array[alive] for array in (given, noise))
+            report = self._price(block[alive], own_gaps, own_noise, self._free(start, len(block), alive))
             mask = np.zeros(len(block), dtype=np.bool_)
             mask[alive] = True if report.mask is None else report.mask
             places = alive + start
             return PriceReport(report.constraint, report.price, places[report.targets], report.constraints,
                                places[report.features], report.prices, report.alive, mask)  # fmt: skip
-        report = self._price(block, given, self._free(start, len(block), None))
+        report = self._price(block, given, noise, self._free(start, len(block), None))
         return PriceReport(report.constraint, report.price, report.targets + start, report.constraints,
                            report.features + start, report.prices, report.alive, report.mask)  # fmt: skip
 
@@ -93,7 +95,7 @@ class PriceTask:
         places = self.free[low:high] - start
         return places if alive is None or not len(places) else np.flatnonzero(np.isin(alive, places))
 
-    def _price(self, block: Array, given: Array | None, free: IntArray) -> PriceReport:
+    def _price(self, block: Array, given: Array | None, noise: Array | None, free: IntArray) -> PriceReport:
         frame, image_error = self.frame, self.image_error
         squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
         if self.gaps.theta is None:
@@ -111,7 +113,10 @@ class PriceTask:
             errors = np.broadcast_to(image_error, norm2.shape)
             most = frame.most_constraint(norm2, errors)
             top_constraint = most / (least_gap * least_gap * self.scale)
-            top_price = frame.most_price(prices, norm2, errors) / least_gap
+            least_weight = (
+                least_gap if noise is None else least_gap * noise * (1.0 - 4.0 * UNIT)
+            )  # Δσ², the cost of 1/σ²
+            top_price = frame.most_price(prices, norm2, errors) / least_weight
         top_constraint[free] = top_price[free] = 0.0
         # written so that nan, where nothing is known, counts as relevant
         relevant = np.flatnonzero(~((top_constraint <= self.inside_constraint) & (top_price <= self.inside_price)))
@@ -119,26 +124,33 @@ class PriceTask:
         alive = len(block) - len(free)
         if self.screen is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                mask = ~((top_constraint * self.screen[0] < 1.0) & (most / least_gap * self.screen[1] < 1.0))
+                mask = ~((top_constraint * self.screen[0] < 1.0) & (most / least_weight * self.screen[1] < 1.0))
             mask[free] = False
             alive = int(mask.sum())
-        return self._accurately_priced(block, given, relevant[~np.isin(relevant, free)], alive, mask)
+        return self._accurately_priced(block, given, noise, relevant[~np.isin(relevant, free)], alive, mask)
 
     def _accurately_priced(
-        self, block: Array, given: Array | None, relevant: IntArray, alive: int, mask: NDArray[np.bool_] | None
-    ) -> PriceReport:
+        self, block: Array, given: Array | None, noise: Array | None, relevant: IntArray, alive: int,
+        mask: NDArray[np.bool_] | None,
+    ) -> PriceReport:  # fmt: skip
         """The arms that could matter, computed again as those of small programs are."""
         if not len(relevant):
             return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
         frame = self.frame
+        if len(relevant) > len(
+            frame.spectrum
+        ):  # of copies one stands for all, and leaves the places of the others to other arms
+            columns = block if given is None else np.column_stack([block, given])
+            relevant = relevant[first_of_copies(columns[relevant])]
         rows = block[relevant]
         gaps = self.gaps.careful(rows, None if given is None else given[relevant])
-        features = self.quotient(rows) / np.sqrt(gaps)[:, None]
+        weights = gaps if noise is None else gaps * noise[relevant]
+        features = self.quotient(rows) / np.sqrt(weights)[:, None]
         squares = features @ frame.basis
         squares *= squares
         norm2, p = squares.sum(axis=1), squares @ frame.spectrum
         errors = frame.errors(features, norm2)
-        ratios = 1.0 / (gaps * self.scale)
+        ratios = 1.0 / (gaps * self.scale) if noise is None else noise[relevant] / (gaps * self.scale)
         g = norm2 * ratios
         most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
         most_p = frame.most_price(p, norm2, errors)

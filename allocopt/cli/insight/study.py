@@ -105,7 +105,7 @@ def _show(result: StudyResult) -> None:
     else:
         console.print(f"{total} instances in {result.seconds:.1f} s", markup=False)
     for name in result.damaged:
-        console.print(f"parts/{name} was damaged; its instances were computed again", markup=False)
+        console.print(f"instances {name} were damaged on the disk, and were computed again", markup=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("quantity", no_wrap=True)
     # narrow enough for 80 columns: a column of zeros would not be

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from allocopt.base.errors import AllocoptError, InvalidOption
 from allocopt.insight import instances
 from allocopt.insight.study.design import Design, Point
 from allocopt.insight.study.files import instance_files
-from allocopt.insight.study.function import check_signature, named_function, passed_function
+from allocopt.insight.study.function import check_signature, has_parameter, named_function, passed_function
 from allocopt.insight.study.source import Source
 from allocopt.model.bandit import LinearBandit
 
@@ -30,6 +31,10 @@ class NamedFamily(Source):
 
     def make(self, entry: Point) -> LinearBandit:
         return instances.FAMILIES[self.name].build(**entry)  # `check` has seen to the names
+
+    @property
+    def takes_seed(self) -> bool:
+        return has_parameter(instances.FAMILIES[self.name].build, "seed")
 
     def check(self, design: Design) -> None:
         check_signature(f"family {self.name!r}", instances.FAMILIES[self.name].build, design)
@@ -56,11 +61,13 @@ class NamedFamily(Source):
         return None
 
 
-def checked_source(given: Any, folder: Path, design: Design) -> Source:
-    """The family of a spec, fit for its design."""
+def checked_source(given: Any, folder: Path, design: Design) -> tuple[Source, Design]:
+    """The family of a spec, fit for its design; a family with seeds gets one for each instance, with repeats or without."""
     source = _source(given, folder)
+    if source.takes_seed and "seed" not in design.names:
+        design = dataclasses.replace(design, repeats=1)
     source.check(design)
-    return source
+    return source, design
 
 
 def _source(given: Any, folder: Path) -> Source:

@@ -34,7 +34,7 @@ class InstanceFiles(Source):
         return tuple(encodable(name) for name in self.listed)
 
     def identity(self) -> dict[str, Any]:
-        return {"instances": self.path.name, "content": self.digest}
+        return {"instances": {"name": self.path.name, "sha256": self.digest}}
 
     def entry(self, index: int, point: Point) -> Any:
         """The instance as read, or the reason why it could not be."""

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from allocopt.base.errors import InvalidOption
+from allocopt.base.long_runs.identity import described
 from allocopt.insight.study.design import Design, Point
 from allocopt.insight.study.source import Source, reason_of
-from allocopt.model.bandit import LinearBandit
 
-__all__ = ["UserFunction", "check_signature", "named_function", "passed_function"]
+__all__ = ["UserFunction", "check_signature", "has_parameter", "named_function", "passed_function"]
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,15 @@ class UserFunction(Source):
 
     label: str
     """As the user named it."""
-    digest: str
-    """Of its code, so that a study is not continued with another function."""
+    description: Any
+    """Its code and all that it uses, so that a study is not continued with another function."""
     text: str | None = None
     """The source of its file: workers on other machines need not have the file."""
     function: Callable[..., Any] | None = field(default=None, compare=False)
     """The function itself, where it was passed as one."""
 
     def identity(self) -> dict[str, Any]:
-        return {"function": self.label, "code": self.digest}
+        return {"function": self.label, "is": self.description}
 
     def make(self, entry: Point) -> Any:
         return self.loaded()(**entry)
@@ -45,6 +43,10 @@ class UserFunction(Source):
     def loaded(self) -> Callable[..., Any]:
         """The function; imported or compiled once per process."""
         return self.function if self.function is not None else _load_function(self.label, self.text)
+
+    @property
+    def takes_seed(self) -> bool:
+        return has_parameter(self.loaded(), "seed")
 
     def check(self, design: Design) -> None:
         check_signature(f"function {self.label}", self.loaded(), design)
@@ -81,7 +83,7 @@ def _load_function(label: str, text: str | None) -> Callable[..., Any]:
 
 def passed_function(function: Callable[..., Any]) -> UserFunction:
     """A function that was passed as one."""
-    return UserFunction(_callable_label(function), code_digest(function), function=function)
+    return UserFunction(_callable_label(function), described("family", function), function=function)
 
 
 def named_function(label: str, folder: Path) -> UserFunction:
@@ -100,10 +102,11 @@ def named_function(label: str, folder: Path) -> UserFunction:
             raise InvalidOption(
                 f"family.function: {folder / place}: expected Python source, but it is not text"
             ) from None
-        return UserFunction(label, hashlib.sha256(text.encode()).hexdigest(), text)
+        loaded = described("family", _load_function(label, text))
+        return UserFunction(label, {"file": hashlib.sha256(text.encode()).hexdigest(), **loaded}, text)
     if not all(part.isidentifier() for part in place.split(".")):
         raise InvalidOption(f'family.function: expected "module:function" or "path/to/file.py:function", got {label!r}')
-    return UserFunction(label, code_digest(_load_function(label, None)))
+    return UserFunction(label, described("family", _load_function(label, None)))
 
 
 def _callable_label(function: Any) -> str:
@@ -111,35 +114,12 @@ def _callable_label(function: Any) -> str:
     return f"{getattr(inner, '__module__', '?')}:{getattr(inner, '__qualname__', type(inner).__qualname__)}"
 
 
-def code_digest(function: Any) -> str:
-    """A digest of a function's file (or code), defaults and closure; another one whenever in doubt."""
-    if isinstance(function, functools.partial):
-        seen = [code_digest(function.func), _content(function.args), _content(sorted(function.keywords.items()))]
-    else:
-        try:
-            code = inspect.getsource(inspect.getmodule(function) or function)
-        except (OSError, TypeError):
-            raw = getattr(function, "__code__", None)
-            code = repr(function) if raw is None else f"{raw.co_code!r} {raw.co_consts!r} {raw.co_names!r}"
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-        owner = getattr(function, "__self__", None)
-        defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
-        seen = [code, repr(getattr(function, "__qualname__", function)), _content(defaults), _content(cells),
-                repr(owner) if not isinstance(owner, types.ModuleType | None.__class__) else ""]  # fmt: skip
-    return hashlib.sha256("\0".join(seen).encode("utf-8", "backslashreplace")).hexdigest()
-
-
-def _content(value: Any) -> str:
-    """A text that differs wherever the values do: the repr of a large array leaves out most of it."""
-    if isinstance(value, np.ndarray):
-        return f"array {value.shape} {value.dtype} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
-    if isinstance(value, LinearBandit):
-        return f"bandit {_content(value.arms_in_memory)} {_content(value.theta)} {_content(value.noise_variance)}"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{_content(k)}: {_content(v)}' for k, v in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({', '.join(_content(v) for v in value)})"
-    return repr(value)
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False  # built in
 
 
 def check_signature(what: str, function: Callable[..., Any], design: Design) -> None:

@@ -180,8 +180,9 @@ def _regret_constants(made: Sequence[MadeInstance | str], asked: Asked) -> list[
     for i, instance in enumerate(made):
         if isinstance(instance, str):
             continue
-        one_variance = isinstance(instance.noise_variance, float)  # the compiled batch knows no other
-        if asked.method == "auto" and len(instance.arms) <= MOST_ARMS and one_variance:
+        # the compiled batch knows variances per arm of bandits alone, not beside gaps
+        known = instance.bandit is not None or isinstance(instance.noise_variance, float)
+        if asked.method == "auto" and len(instance.arms) <= MOST_ARMS and known:
             theta = instance.bandit is not None
             groups.setdefault((instance.arms.shape, theta, theta or instance.noise_variance), []).append(i)
         else:

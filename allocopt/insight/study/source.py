@@ -36,6 +36,11 @@ class Source:
         """This source without what only the main process needs."""
         return self
 
+    @property
+    def takes_seed(self) -> bool:
+        """Whether an instance depends on a parameter called seed."""
+        return False
+
     def check(self, design: Design) -> None:
         """Refuse a design whose parameters this family does not have."""
 

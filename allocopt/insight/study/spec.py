@@ -93,7 +93,7 @@ class StudySpec:
         if not isinstance(method, str) or (method != "auto" and method not in method_names()):
             raise InvalidOption(f"method: expected auto or one of {', '.join(method_names())}, got {method!r}")
         design = _design(content)
-        source = checked_source(content.get("family"), Path(folder), design)
+        source, design = checked_source(content.get("family"), Path(folder), design)
         width = _width(content.get("width"), quantities, design)
         return cls(name, source, design, quantities, tol, method, width, json_data(content, _function_name))
 

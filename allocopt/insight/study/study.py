@@ -57,7 +57,7 @@ class StudyResult(Tabular):
     """Instances that this start computed; the others were there already."""
     seconds: float
     damaged: tuple[str, ...] = ()
-    """Part files that could not be read, whose instances were computed again."""
+    """Ranges of instances ("0-255") whose part was damaged, and which were computed again."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -197,7 +197,7 @@ def study(
     with StudyFolder.open(
         file_path(folder, "folder"), identity, spec.parameters, len(spec.quantities), spec.n_instances
     ) as store:
-        missing = list(store.missing())
+        missing = store.missing()
         before = spec.n_instances - sum(len(part) for part in missing)
         blocks = Blocks(spec, missing)
         computed = failed = 0

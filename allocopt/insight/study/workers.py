@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from allocopt.base.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
-from allocopt.base.processes import WorkerDied, finished_results
-from allocopt.base.version import __version__
+from allocopt.base.long_runs.identity import versions
+from allocopt.base.long_runs.processes import WorkerDied, finished_results
 from allocopt.insight.study.design import Point
 from allocopt.insight.study.function import UserFunction
 from allocopt.insight.study.quantities import Answer, Asked, answers
@@ -34,7 +34,7 @@ _CONNECT_SECONDS = 15
 
 def environment() -> dict[str, Any]:
     """What the last digits of the answers depend on besides the spec."""
-    return {"allocopt": __version__, "compiled": compiled_kernel() is not None}
+    return {**versions(), "compiled": compiled_kernel() is not None}
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,8 @@ def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     assert bandit.store is not None
     check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     rule = GapRule(bandit.theta, bandit.best_row)
-    scale = 0.5 / bandit.one_variance(f"{bandit.n_arms} arms, which are looked at block by block")
-    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit)
+    scale = half_precision(bandit.noise_variance)
+    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances)
     return AllocationProgram.over(blocks, Origin("regret", bandit))
 
 

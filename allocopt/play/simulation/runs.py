@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, MethodUnavailable
-from allocopt.base.processes import WorkerDied, finished_results
+from allocopt.base.long_runs.processes import WorkerDied, finished_results
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.conditions import Conditions

@@ -12,7 +12,6 @@ import math
 import re
 import time
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,12 @@ from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
-from allocopt.base.version import __version__
 from allocopt.model.bandit import LinearBandit
 from allocopt.play.simulation.conditions import Conditions
+from allocopt.play.simulation.identity import identity
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.runs import Environment, Experiment, played
-from allocopt.play.simulation.store import Chunk, Store, digest
+from allocopt.play.simulation.store import Chunk, Store
 from allocopt.policies.base import COMPILED, LEAST_HORIZON, Policy
 from allocopt.policies.parsing import parse
 from allocopt.policies.schedule.rounding import LONGEST
@@ -95,7 +94,7 @@ def simulate(
         the rewards of its first rounds (one per spanner arm, say) a policy plays their arms in turn.
     blockwise : bool
         Draw the rewards of all rounds in which the policy does not look as one sum: the same law (not the same numbers), and
-        10⁹ rounds in the time of the decisions. For policies that look seldom: `OptimalTracking`, `PhasedElimination`, `E4`.
+        10⁹ rounds in the time of the decisions. For policies that look seldom: `OptimalTracking`, `PhasedElimination`.
     keep_pulls : bool, optional
         Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
@@ -134,32 +133,28 @@ def simulate(
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
-    entropy, spawn_key = _seed(rng, folder)
-    conditions = Conditions.checked(bandit, noise, assumed_noise_variance, delay, batch, blockwise)
-    experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
-    conditions.check_policy(checked, experiment.policy_name, environment is not None)
-    notes = _notes(experiment)
-    size = _chunk_size(experiment, runs)
-    store = None
-    if folder is not None:
-        store = Store.open(folder, _identity(experiment, runs), (len(grid), experiment.pull_numbers))
-    chunks: dict[int, Chunk] = {}
-    todo: list[tuple[int, int]] = []
-    for first in range(0, runs, size):
-        last = min(first + size, runs)
-        old = None if store is None else store.load(first, last - first)
-        if old is None:
-            todo.append((first, last))
-        else:
-            chunks[first] = old
-    done = sum(len(c.regret) for c in chunks.values())
-    for chunk in played(experiment, todo, _checked_workers(workers, client, horizon * (runs - done)), client):
+    with Store.open(folder) as store:
+        entropy, spawn_key = _seed(rng, None if store is None else store.seed)
+        conditions = Conditions.checked(bandit, noise, assumed_noise_variance, delay, batch, blockwise)
+        experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
+        conditions.check_policy(checked, experiment.policy_name, environment is not None)
+        notes = _notes(experiment)
+        size = _chunk_size(experiment, runs)
+        chunks: dict[int, Chunk] = {}
+        missing = [range(runs)]
         if store is not None:
-            store.save(chunk)
-        chunks[chunk.first] = chunk
-        done += len(chunk.regret)
-        if callback is not None:
-            callback(done, runs, time.perf_counter() - started)
+            store.run.begin(identity(experiment, runs))
+            chunks = {chunk.first: chunk for chunk in store.chunks()}
+            missing = store.run.missing(runs)
+        todo = [(rows[i], min(rows[i] + size, rows.stop)) for rows in missing for i in range(0, len(rows), size)]
+        done = sum(len(c.regret) for c in chunks.values())
+        for chunk in played(experiment, todo, _checked_workers(workers, client, horizon * (runs - done)), client):
+            if store is not None:
+                store.save(chunk)
+            chunks[chunk.first] = chunk
+            done += len(chunk.regret)
+            if callback is not None:
+                callback(done, runs, time.perf_counter() - started)
     ordered = [chunks[first] for first in sorted(chunks)]
     phases = tuple(of_run for chunk in ordered for of_run in chunk.phases)
     pulls = np.concatenate([c.pulls for c in ordered]).reshape(runs, -1, bandit.n_arms)
@@ -260,10 +255,9 @@ def _checked_workers(workers: int | None, client: Any, rounds: int) -> int:
     return whole_number("workers", workers, InvalidOption, least=1)
 
 
-def _seed(rng: Any, folder: Path | None) -> tuple[Any, tuple[int, ...]]:
-    """Entropy and spawn key of the simulation's own SeedSequence."""
+def _seed(rng: Any, known: dict[str, Any] | None) -> tuple[Any, tuple[int, ...]]:
+    """Entropy and spawn key of the simulation's own SeedSequence; without rng, those of the checkpoint's ``known`` seed."""
     if rng is None:
-        known = None if folder is None else Store.seed_of(folder)
         if known is not None:
             return known["entropy"], tuple(known["spawn_key"])
         sequence = np.random.SeedSequence()
@@ -305,27 +299,6 @@ def _parameter_as_json(value: Any) -> Any:
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:  # repr() rounds, and leaves the middle out
         return f"array of shape {value.shape}, {value.dtype}, sha256 {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))  # where an object lies in memory says nothing
-
-
-def _identity(experiment: Experiment, runs: int) -> dict[str, Any]:
-    """Everything that determines a result, for the manifest of a checkpoint."""
-    environment = experiment.environment
-    return {
-        "policy": experiment.policy_name,
-        "class": f"{type(experiment.policy).__module__}.{type(experiment.policy).__qualname__}",
-        "parameters": _parameters(experiment.policy),
-        "horizon": experiment.horizon,
-        "runs": runs,
-        "seed": {"entropy": experiment.entropy, "spawn_key": list(experiment.spawn_key)},
-        "bandit": digest(experiment.bandit),
-        "times": experiment.times.tolist(),
-        "conditions": experiment.conditions.as_json(),
-        "keep_pulls": experiment.keep_pulls,
-        "environment": None
-        if environment is None
-        else str(getattr(environment, "__qualname__", type(environment).__name__)),
-        "allocopt": __version__,
-    }
 
 
 def _notes(experiment: Experiment) -> tuple[str, ...]:

@@ -106,5 +106,5 @@ def test_instances_from_a_folder_and_from_json_lines(tmp_path):
     assert rows[0]["value"] == pytest.approx(8) and rows[2]["value"] == pytest.approx(16)
     assert "i.jsonl:3: not valid JSON" in rows[1]["reason"]
     lines.write_text(json.dumps(good))
-    with pytest.raises(ao.InvalidFile, match="the content of the instance files has changed"):
+    with pytest.raises(ao.InvalidFile, match=r"the content of family\.instances has changed"):
         study({"family": {"instances": str(lines)}, "quantities": ["c"]}, tmp_path / "t")

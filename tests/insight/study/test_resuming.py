@@ -1,7 +1,9 @@
 """The same table, whatever the workers, the interruptions and the damage."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -26,7 +28,8 @@ def test_the_table_is_the_same_bytes_for_any_number_of_workers_and_any_cut(tmp_p
     two = study(RANDOM, tmp_path / "two", workers=2)
     assert one.computed == two.computed == 160
     assert len({(tmp_path / x / "table.parquet").read_bytes() for x in ("one", "single", "two")}) == 1
-    assert not (tmp_path / "two" / "parts").exists()
+    assert sorted(p.name for p in (tmp_path / "two").iterdir()) == [".allocopt-lock", "results.sqlite", "table.parquet"]
+    assert (tmp_path / "two" / "results.sqlite").stat().st_size < 40_000  # the parts are gone
 
 
 def test_what_is_finished_is_not_computed_again(tmp_path):
@@ -67,27 +70,31 @@ def test_killed_three_times_at_random_moments_the_table_is_that_of_an_uninterrup
     )
     start = [sys.executable, "-c", script, "study", str(spec), "--out", str(tmp_path / "killed"), "--workers", "2"]
     rng = np.random.default_rng()
-    parts = tmp_path / "killed" / "parts"
+    folder = tmp_path / "killed"
     for kill in range(3):
         process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
-        seen = len(list(parts.glob("0*"))) if parts.exists() else 0
+        wal = folder / "results.sqlite-wal"  # grows with every part
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
-            if parts.exists() and len(list(parts.glob("0*"))) > seen:
+            if wal.exists() and wal.stat().st_size > 200_000:
                 break
             time.sleep(0.005)
         time.sleep(rng.uniform(0, 0.15))
         process.send_signal(signal.SIGKILL)
         process.wait()
         if kill == 0:
-            assert not (tmp_path / "killed" / "table.parquet").exists()
-            (parts / ".allocopt-left.tmp").write_bytes(b"half")
+            assert not (folder / "table.parquet").exists()
+            (folder / ".table.parquet.left").write_bytes(b"half")
     resumed = study(spec, tmp_path / "killed")
     assert resumed.computed < 1500
     study(spec, tmp_path / "whole", workers=1)
     killed, whole = (tmp_path / x / "table.parquet" for x in ("killed", "whole"))
     assert killed.read_bytes() == whole.read_bytes()
-    assert sorted(p.name for p in (tmp_path / "killed").iterdir()) == [".allocopt-lock", "study.json", "table.parquet"]
+    assert sorted(p.name for p in (tmp_path / "killed").iterdir()) == [
+        ".allocopt-lock",
+        "results.sqlite",
+        "table.parquet",
+    ]
 
 
 def test_a_damaged_part_is_computed_again_and_said_so(tmp_path):
@@ -97,10 +104,11 @@ def test_a_damaged_part_is_computed_again_and_said_so(tmp_path):
 
     with pytest.raises(KeyError):
         study(RANDOM, tmp_path / "s", workers=1, callback=stop)
-    part = sorted((tmp_path / "s" / "parts").glob("0*"))[1]
-    part.write_bytes(part.read_bytes()[:-50])
+    with contextlib.closing(sqlite3.connect(tmp_path / "s" / "results.sqlite")) as base, base:
+        first, after, content = base.execute("SELECT first, after, content FROM parts ORDER BY first").fetchall()[1]
+        base.execute("UPDATE parts SET content = ? WHERE first = ?", (content[:-50], first))
     result = study(RANDOM, tmp_path / "s", workers=1)
-    assert result.damaged == (part.name,)
+    assert result.damaged == (f"{first}-{after - 1}",)
     study(RANDOM, tmp_path / "t", workers=1)
     assert (tmp_path / "s" / "table.parquet").read_bytes() == (tmp_path / "t" / "table.parquet").read_bytes()
 
@@ -129,4 +137,5 @@ def test_a_worker_that_dies_ends_the_study_in_words_and_keeps_the_rest(tmp_path,
 
     with pytest.raises(ao.SolverFailed, match=r"one of the 2 processes died.*next start goes on"):
         study({"family": family, "repeats": 30, "quantities": ["c"]}, tmp_path / "s", workers=2)
-    assert list((tmp_path / "s" / "parts").glob("0*"))
+    with contextlib.closing(sqlite3.connect(tmp_path / "s" / "results.sqlite")) as base:
+        assert base.execute("SELECT count(*) FROM parts").fetchone()[0] > 0

@@ -136,3 +136,21 @@ def test_noise_and_gaps_without_theta_count(tmp_path):
     noisy = ao.regret_constant(arms, [1.0, 0.5], 3.0)
     assert values(result, "c")[1] == pytest.approx(noisy.value, rel=1e-7)
     assert values(result, "ucb")[2] == pytest.approx(2 * (1 + 1 / 2 + 1 + 1))
+
+
+def test_the_seed_is_used_for_the_instances_without_repeats_too(tmp_path):
+    spec = {
+        "family": {"name": "random-unit"},
+        "fixed": {"dim": 2},
+        "grid": {"n_arms": [5, 6]},
+        "quantities": ["c"],
+        "seed": 7,
+    }
+    one, other = (study({**spec, "seed": seed}, tmp_path / str(seed)) for seed in (7, 70))
+    assert one.table["seed"].to_pylist() == [7, 8]
+    for row in one.table.to_pylist():
+        exact = ao.regret_constant(
+            *(lambda b: (b.arms, b.theta))(ao.instances.random_unit(2, row["n_arms"], row["seed"]))
+        )
+        assert row["lower"] <= exact.upper and exact.lower <= row["upper"]
+    assert one.table["value"].to_pylist() != other.table["value"].to_pylist()

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from allocopt.base.processes import WorkerDied, finished_results
+from allocopt.base.long_runs.processes import WorkerDied, finished_results
 
 PARENT = """
 import os, sys, time
-from allocopt.base.processes import finished_results
+from allocopt.base.long_runs.processes import finished_results
 
 def tell(folder, seconds):
     open(os.path.join(folder, str(os.getpid())), "w").close()
