@@ -4,9 +4,28 @@ import math
 
 import numpy as np
 
-from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination
+from allocopt.policies import (
+    AOIDS,
+    UCB,
+    AllocationTracking,
+    EndOfOptimism,
+    LinTS,
+    LinUCB,
+    OptimalTracking,
+    PhasedElimination,
+)
 
-ALL = (EndOfOptimism(), UCB(), LinUCB(), LinUCB(radius="theoretical"), LinTS(), PhasedElimination(), OptimalTracking())
+ALL = (
+    EndOfOptimism(),
+    UCB(),
+    LinUCB(),
+    LinUCB(radius="theoretical"),
+    LinTS(),
+    PhasedElimination(),
+    OptimalTracking(),
+    AllocationTracking(),
+    AOIDS(),
+)
 LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())
 
 

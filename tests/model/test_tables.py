@@ -1,6 +1,6 @@
 """Results as tables: in a notebook, as data frames, in LaTeX; names of arms stay text in all of them."""
 
-import builtins
+import importlib
 import pickle
 
 import numpy as np
@@ -63,15 +63,15 @@ def test_a_large_set_shows_a_few_rows_only():
 
 
 def test_without_a_package_for_data_frames_the_error_says_what_to_install(solution, monkeypatch):
-    real = builtins.__import__
+    import_module, unavailable = importlib.import_module, ao.MethodUnavailable
 
-    def no_frames(name, *rest, **more):
+    def no_frames(name):
         if name in ("pandas", "polars"):
             raise ImportError(name)
-        return real(name, *rest, **more)
+        return import_module(name)
 
-    monkeypatch.setattr("importlib.import_module", lambda name: no_frames(name))
-    with pytest.raises(ao.MethodUnavailable, match="pip install pandas"):
+    monkeypatch.setattr(importlib, "import_module", no_frames)
+    with pytest.raises(unavailable, match="pip install pandas"):
         solution.to_frame()
 
 

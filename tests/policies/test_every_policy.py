@@ -16,7 +16,7 @@ from allocopt import instances, policies
 from allocopt.base import compiling
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.play.simulation.simulate import simulate
-from allocopt.policies import UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination, parse
+from allocopt.policies import AOIDS, UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination, parse
 
 
 @pytest.mark.parametrize("policy", ALL, ids=by_name)
@@ -27,6 +27,8 @@ def test_units_of_the_rewards_do_not_matter(policy):
         other = PhasedElimination(scale=1024.0)
     elif policy == LinUCB(radius="theoretical"):
         other = LinUCB(radius="theoretical", norm_bound=1024.0)
+    elif isinstance(policy, AOIDS):
+        other = AOIDS(norm_bound=1024.0)
     else:
         other = policy
     one, two = (simulate(p, b, 3000, 3, rng=7) for p, b in ((policy, base), (other, scaled)))
