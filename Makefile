@@ -53,6 +53,7 @@ bench: $(STAMP)
 
 programs: $(STAMP)
 	$(BIN)/python benchmarks/programs.py
+	$(BIN)/python benchmarks/programs_sizes.py
 
 constants: $(STAMP)
 	$(BIN)/python benchmarks/constants.py

@@ -44,7 +44,7 @@ class EqualGaps:
 
 def structure(problem: Canonical) -> Directions | EqualGaps | None:
     """The closed form that applies, if one does."""
-    if not problem.scalable:
+    if not problem.scalable or problem.owners is not None:  # an arm along several directions couples them
         return None
     return _directions(problem) or _equal_gaps(problem)
 

@@ -64,7 +64,8 @@ class Method:
         if not self.bounds and not problem.scalable:
             return "cannot handle lower or upper bounds on the allocation"
         if self.most_arms is not None and len(problem.features) > self.most_arms:
-            return f"takes at most {self.most_arms} arms (this program has {len(problem.features)})"
+            what = "arms" if problem.owners is None else "rows of all arms together"
+            return f"takes at most {self.most_arms} {what} (this program has {len(problem.features)})"
         return None if self.needs is None else self.needs(problem)
 
     def for_blocks(self, settings: Settings | None) -> tuple[Method, Settings | None] | None:

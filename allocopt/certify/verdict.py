@@ -88,7 +88,7 @@ def in_balls(
 
 def fits_balls(reduction: Reduction) -> bool:
     """Whether a program is small enough for ball arithmetic."""
-    return bool(reduction.program.n_arms * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
+    return bool(reduction.program.n_rows * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
 
 
 def _sharper(
@@ -205,7 +205,7 @@ def nothing_left(reduction: Reduction) -> bool:
 def _met(reduction: Reduction) -> bool:
     """Whether what is fixed meets every constraint for sure."""
     problem, program = reduction.canonical, reduction.program
-    if not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0:
+    if not len(reduction.targets) or violation(problem, np.zeros(problem.n_variables)) <= 1.0:
         return True
     if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
         return False

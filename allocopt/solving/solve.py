@@ -211,7 +211,7 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
 
 def _even_allocation(problem: Canonical) -> Bounds:
     """What a method that never reported anything leaves us with: every arm alike."""
-    alpha = 1.0 / np.einsum("ij,ij->i", problem.features, problem.features)
+    alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
     if problem.upper is not None:
         alpha = np.minimum(alpha, problem.upper)
     return evaluate(problem, alpha, np.ones(len(problem.targets)))

@@ -88,3 +88,35 @@ def test_permuted_arms_change_nothing(program):
     arms, theta = rng.normal(size=(6, 3)), rng.normal(size=3)
     order = rng.permutation(6)
     overlap(ao.solve(program(ao.LinearBandit(arms, theta))), ao.solve(program(ao.LinearBandit(arms[order], theta))))
+
+
+@given(bandits())
+def test_contexts_that_offer_every_arm_alone_leave_nothing_to_explore(bandit):
+    """An arm that is alone in its context is optimal there, so it is free: together these arms span everything."""
+    assume(len(bandit.suboptimal_arms))
+    alone = [row[None] for row in bandit.arms]
+    s = ao.solve(ao.programs.contextual(ao.ContextualBandit([bandit.arms, *alone], bandit.theta)))
+    assert answered(s) and (s.lower, s.upper) == (0.0, 0.0)
+
+
+@given(bandits())
+def test_a_context_that_comes_twice_changes_nothing(bandit):
+    assume(len(bandit.suboptimal_arms))
+    twice = ao.ContextualBandit([bandit.arms, bandit.arms], bandit.theta, noise_variance=bandit.noise_variance)
+    one, other = ao.solve(ao.programs.contextual(twice)), ao.solve(ao.programs.regret(bandit))
+    assert answered(one) and answered(other)
+    assert one.lower <= other.upper and other.lower <= one.upper
+
+
+@given(bandits(), st.sampled_from([-0.75, 0.3]))
+def test_a_threshold_from_below_is_one_from_above(bandit, share):
+    tau = share * (float(np.abs(bandit.means).max()) or 1.0)
+    one = made(ao.programs.threshold, bandit, tau)
+    mirrored = ao.LinearBandit(bandit.arms, -bandit.theta, bandit.noise_variance)
+    overlap(ao.solve(one, tol=TOL), ao.solve(made(ao.programs.threshold, mirrored, -tau), tol=TOL))
+
+
+def test_the_threshold_of_rotated_arms_has_its_known_time():
+    arms = np.vstack([np.eye(6), [np.cos(0.01), np.sin(0.01), 0, 0, 0, 0]])
+    s = ao.solve(ao.programs.threshold(ao.LinearBandit(arms, np.eye(6)[0]), 0.9))
+    assert answered(s) and s.lower <= 212.8531290 and s.upper >= 212.8531288

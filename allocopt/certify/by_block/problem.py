@@ -162,7 +162,7 @@ class StreamedProblem:
         if not (np.isfinite(worst) and np.isfinite(top_price)):
             raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
-        scale = (float(multipliers @ g) / total) ** 2 / frame.plain_price(part.features[int(np.argmax(prices))]) / total
+        scale = (float(multipliers @ g) / total) ** 2 / frame.plain_price(part.features[[np.argmax(prices)]]) / total
         binding = np.union1d(
             pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
             found.targets[found.constraints >= (1.0 - BINDING) * worst],

@@ -1,0 +1,98 @@
+"""The named programs at size: how long they take to be made, solved to 1e-8 and proven; a section of PROGRAMS.md.
+
+python benchmarks/programs_sizes.py
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import allocopt as ao
+from allocopt.base.validation import Array
+from allocopt.model.program import AllocationProgram
+
+PAGE = Path(__file__).parent / "PROGRAMS.md"
+TITLE = "## At size"
+
+
+def unit_rows(seed: int, k: int, d: int) -> Array:
+    """Random arms of length 1."""
+    rows = np.random.default_rng(seed).normal(size=(k, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def bandit(k: int, d: int) -> ao.LinearBandit:
+    """A bandit of such arms, its θ of length 1."""
+    return ao.LinearBandit(unit_rows(3, k, d), unit_rows(4, 1, d)[0])
+
+
+def contexts(m: int, k: int, d: int, one_best: bool) -> AllocationProgram:
+    """Contexts of random arms; with one optimal arm in all of them nothing is learnt for free about other directions."""
+    rows = unit_rows(1, m * k, d).reshape(m, k, d)
+    theta = np.eye(d)[0]
+    if one_best:
+        rows *= 0.9
+        rows[:, 0] = theta
+    return ao.programs.contextual(ao.ContextualBandit(tuple(rows), theta))
+
+
+CASES: dict[str, Callable[[], AllocationProgram]] = {
+    "contextual, 1,000 contexts × 50 arms in R²⁰, one optimal arm": lambda: contexts(1000, 50, 20, True),
+    "contextual, 1,000 contexts × 50 arms in R²⁰, optimal arms span": lambda: contexts(1000, 50, 20, False),
+    "best_arm, 10⁴ arms in R²⁰": lambda: ao.programs.best_arm(bandit(10**4, 20)),
+    "best_arm, ε = 0.2, 200 arms in R¹⁰": lambda: ao.programs.best_arm(bandit(200, 10), 0.2),
+    "top_m, m = 10 of 10⁴ arms in R²⁰": lambda: ao.programs.top_m(bandit(10**4, 20), 10),
+    "threshold, 10⁴ arms in R²⁰": lambda: ao.programs.threshold(bandit(10**4, 20), 0.3),
+    "transductive, 10³ arms, 10⁴ items in R²⁰": lambda: ao.programs.transductive(
+        unit_rows(5, 1000, 20), unit_rows(6, 10**4, 20), unit_rows(7, 1, 20)[0]
+    ),
+    "duelling, 300 arms (44,850 duels) in R¹⁰": lambda: ao.programs.duelling(bandit(300, 10)),
+}
+
+
+def section() -> tuple[list[str], int]:
+    """The table, and how many programs were not certified."""
+    lines = [
+        TITLE,
+        "",
+        "`python benchmarks/programs_sizes.py`: seconds to make the program, to solve it (certified 1e-8), and to prove it anew.",
+        "",
+        "| program | targets | made | solved | `verify()` | gap | method |",
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
+    unsure = 0
+    for name, make in CASES.items():
+        at = [time.perf_counter()]
+        program = make()
+        at.append(time.perf_counter())
+        s = ao.solve(program)
+        at.append(time.perf_counter())
+        s.verify()
+        at.append(time.perf_counter())
+        unsure += s.status is not ao.Status.CERTIFIED
+        made, solved, proven = np.diff(at)
+        lines.append(
+            f"| {name} | {program.n_targets:,} | {made:.2f} | {solved:.2f} | {proven:.2f} | {s.gap:.0e} | {s.method} |"
+        )
+    return lines, unsure
+
+
+def main() -> int:
+    """Put the section at the end of PROGRAMS.md, in place of an older one."""
+    lines, unsure = section()
+    before = PAGE.read_text(encoding="utf-8").split(TITLE)[0].rstrip("\n")
+    PAGE.write_text(before + "\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    return 1 if unsure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
