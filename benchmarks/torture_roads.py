@@ -267,6 +267,7 @@ def _moved(instance: Instance, matrix: Array) -> Instance:
 SINGLE: dict[str, Callable[[Instance, Outcome], None]] = {
     "auto": _by("auto"),
     "closed-form": _by("closed-form"),
+    "design": _by("design"),
     "interior-point": _by("interior-point"),
     "active-set": _by("active-set"),
     "frank-wolfe": _by("frank-wolfe", tol=1e-3, max_iterations=200),

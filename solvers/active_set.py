@@ -59,7 +59,7 @@ def solve(
         if result is None:
             break
         steps += result.steps
-        alpha, multipliers = np.zeros(len(problem.features)), np.zeros(len(problem.targets))
+        alpha, multipliers = np.zeros(problem.n_variables), np.zeros(len(problem.targets))
         alpha[master.features], multipliers[master.targets] = result.alpha, result.multipliers
         bounds = monitor.report(alpha, multipliers, passes)  # the pricing pass
         passes += 1
@@ -149,7 +149,7 @@ def _first_sets(problem: Canonical, settings: ActiveSetSettings) -> tuple[IntArr
     """Arms and constraints that matter for an even allocation over a sample, and what that allocation proves."""
     size = settings.sample * problem.rank
     few = _sample(problem, size)
-    alpha = np.zeros(len(problem.features))
+    alpha = np.zeros(problem.n_variables)
     alpha[few.features] = interior_point.starting_point(few.problem)
     point = evaluate(few.problem, alpha[few.features], np.ones(len(few.targets)))
     if not np.isfinite(point.upper):
@@ -177,19 +177,20 @@ def _part(problem: Canonical, features: IntArray, targets: IntArray) -> _Part:
     """The problem of some arms and constraints alone."""
     same = problem.ratios is not None and np.array_equal(features, targets)
     part = Canonical(
-        problem.features[features],
+        problem.features[problem.rows_of(features)],
         problem.targets[targets],
         problem.compact_base,
         None if problem.upper is None else problem.upper[features],
         problem.offset,
         problem.ratios[features] if same and problem.ratios is not None else None,
+        owners=problem.owners_within(features),
     )
     return _Part(part, features, targets)
 
 
 def _sample(problem: Canonical, size: int) -> _Part:
     """Everything, or an even sample of a large problem that spans as much."""
-    features = np.arange(len(problem.features))
+    features = np.arange(problem.n_variables)
     targets = np.arange(len(problem.targets))
     if problem.upper is not None or len(features) <= 2 * size:
         return _part(problem, features, targets)
@@ -201,7 +202,8 @@ def _sample(problem: Canonical, size: int) -> _Part:
     sample = _part(problem, features, targets)
     if whitener(sample.problem, np.ones(len(features))) is not None:
         return sample
-    return _part(problem, np.union1d(features, _spanning(problem, problem.feature_lengths, size)), targets)
+    longest = _spanning(problem, problem.by_variable(problem.feature_lengths), size)
+    return _part(problem, np.union1d(features, longest), targets)
 
 
 def _feasible(problem: Canonical, features: IntArray, prices: Array, room: float) -> IntArray:
@@ -217,7 +219,7 @@ def _feasible(problem: Canonical, features: IntArray, prices: Array, room: float
 
 def _wanted(problem: Canonical, room: float) -> float:
     """What the arms of a master should be able to bring every constraint down to within their upper bounds."""
-    return max(room, 0.5 * (1.0 + _least_constraint(problem, np.arange(len(problem.features)))))
+    return max(room, 0.5 * (1.0 + _least_constraint(problem, np.arange(problem.n_variables))))
 
 
 def _least_constraint(problem: Canonical, features: IntArray) -> float:
@@ -225,8 +227,8 @@ def _least_constraint(problem: Canonical, features: IntArray) -> float:
     assert problem.upper is not None
     upper = problem.upper[features]
     most = np.where(np.isfinite(upper), upper, 1e6 * max(float(upper[np.isfinite(upper)].max(initial=0.0)), 1.0))
-    part = Canonical(problem.features[features], problem.targets, problem.base)
-    basis = whitener(part, most)
+    rows, owners = problem.features[problem.rows_of(features)], problem.owners_within(features)
+    basis = whitener(Canonical(rows, problem.targets, problem.base, owners=owners), most)
     if basis is None:
         return float("inf")
     white = problem.targets @ basis
@@ -234,19 +236,21 @@ def _least_constraint(problem: Canonical, features: IntArray) -> float:
 
 
 def _spanning(problem: Canonical, prices: Array, count: int) -> IntArray:
-    """r arms of high price that span everything: pivoted QR over the best and a sample, over all only if those do not."""
+    """Arms of high price with r rows that span everything: pivoted QR over the best and a sample, over all only if those do not."""
     everyone = np.arange(len(prices))
     some = np.union1d(
         _largest(prices, count), np.linspace(0, len(prices) - 1, min(count, len(prices))).astype(np.int64)
     )
     for candidates in (some, everyone):
-        rows = problem.features[candidates] / problem.feature_lengths[candidates, None]
-        weight = np.sqrt(prices[candidates] / max(float(prices.max()), NOT_ZERO)) + 1e-3
+        each = problem.rows_of(candidates)
+        rows = problem.features[each] / problem.feature_lengths[each, None]
+        weight = np.sqrt(problem.by_row(prices)[each] / max(float(prices.max()), NOT_ZERO)) + 1e-3
         factor, order = qr((rows * weight[:, None]).T, mode="r", pivoting=True, check_finite=False)[-2:]
         full = min(factor.shape) >= problem.rank
         if full and abs(factor[-1, problem.rank - 1]) > 1e-8 * abs(factor[0, 0]):
             break
-    return np.sort(candidates[order[: problem.rank]])
+    chosen = each[order[: problem.rank]]
+    return np.sort(chosen) if problem.owners is None else np.unique(problem.owners[chosen])
 
 
 def _largest(values: Array, count: int) -> IntArray:
@@ -289,7 +293,8 @@ def _suffice(
     wanted = None if problem.upper is None else _wanted(problem, settings.room_within_bounds)
     if wanted is not None and not _least_constraint(problem, features) <= wanted:
         return False
-    basis = whitener(Canonical(problem.features[features], problem.targets[:0], problem.base), alpha)
+    rows, owners = problem.features[problem.rows_of(features)], problem.owners_within(features)
+    basis = whitener(Canonical(rows, problem.targets[:0], problem.base, owners=owners), alpha)
     if basis is None:
         return False
     images = problem.targets[targets] @ basis
@@ -299,5 +304,5 @@ def _suffice(
 def _widen(problem: Canonical, features: IntArray, count: int, seed: int) -> IntArray:
     """More arms when those in the master are numerically dependent."""
     rng = np.random.default_rng(seed)
-    extra = rng.choice(len(problem.features), min(count * problem.rank, len(problem.features)), replace=False)
+    extra = rng.choice(problem.n_variables, min(count * problem.rank, problem.n_variables), replace=False)
     return np.union1d(features, extra)

@@ -3,7 +3,7 @@
 - Independent directions: every feature and target lies along one of r independent directions (finite-armed bandits,
   and every quotient of dimension 1). Each direction is a problem of its own: α = max_j β_j² with b_j = β_j a.
 - Equal gaps: targets are the features times one factor β, so c = β² r by Kiefer and Wolfowitz; the allocation is a
-  G-optimal design, found numerically and certified like any other.
+  G-optimal design, found by `design` and certified like any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from allocopt.base.errors import MethodUnavailable
 from allocopt.base.tolerances import EPS
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical
-from allocopt.solvers import active_set
+from allocopt.solvers import design
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import ClosedFormSettings
 
@@ -44,7 +44,7 @@ class EqualGaps:
 
 def structure(problem: Canonical) -> Directions | EqualGaps | None:
     """The closed form that applies, if one does."""
-    if not problem.scalable:
+    if not problem.scalable or problem.owners is not None:  # an arm along several directions couples them
         return None
     return _directions(problem) or _equal_gaps(problem)
 
@@ -96,13 +96,8 @@ def _parallel(one: Array, other: Array) -> bool:
 
 
 def _equal_gaps(problem: Canonical) -> EqualGaps | None:
-    if problem.features.shape != problem.targets.shape:
-        return None
-    i, j = np.unravel_index(int(np.argmax(np.abs(problem.features))), problem.features.shape)
-    factor = float(problem.targets[i, j] / problem.features[i, j])
-    tolerance = 64 * EPS * np.abs(problem.targets).max(axis=1, keepdims=True)
-    same = np.abs(problem.targets - factor * problem.features) <= tolerance
-    return EqualGaps(factor) if same.all() else None
+    factor = design.common_ratio(problem)
+    return None if factor is None else EqualGaps(factor)
 
 
 def solve(problem: Canonical, monitor: Monitor, settings: ClosedFormSettings | None = None) -> dict[str, float | str]:
@@ -120,5 +115,5 @@ def solve(problem: Canonical, monitor: Monitor, settings: ClosedFormSettings | N
         multipliers[form.targets[asked]] = form.ratios[asked] ** 2
         monitor.report(alpha, multipliers, 1)
         return {"formula": "independent directions"}
-    stats = active_set.solve(problem, monitor)
+    stats = design.solve(problem, monitor)
     return {"formula": "equal gaps", "formula_value": form.factor**2 * problem.rank, **stats}

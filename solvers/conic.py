@@ -139,9 +139,9 @@ def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -
     targets = problem.targets @ basis
     r = problem.rank
 
-    x = cp.Variable(len(features))
+    x = cp.Variable(problem.n_variables)
     # all of Σ x_i a_i a_iᵀ as one constant matrix times x: a sum of k terms would take cvxpy longer than the solve
-    information = cp.reshape(_squares(features).T @ x + (base.T @ base).ravel(), (r, r), order="C")
+    information = cp.reshape(_matrices(problem, features).T @ x + (base.T @ base).ravel(), (r, r), order="C")
     bounds = [x >= 0]
     if problem.upper is not None:
         finite = np.flatnonzero(np.isfinite(problem.upper))
@@ -158,6 +158,12 @@ def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -
         rows = [cp.bmat([[information, b[:, None]], [b[None, :], one]]) >> 0 for b in targets]
         constraints = [*bounds, *rows]
     return _Model(cp.Problem(cp.Minimize(cp.sum(x)), constraints), x, rows, unit)
+
+
+def _matrices(problem: Canonical, rows: Array) -> Array:
+    """Row i is the matrix that variable i adds, Σ v vᵀ over its rows v of ``rows``, flattened."""
+    squares = _squares(rows)
+    return squares if problem.owners is None else np.add.reduceat(squares, problem.starts, axis=0)
 
 
 def _squares(rows: Array) -> Array:

@@ -10,9 +10,9 @@ log g_j is convex, so F is. With π_j ∝ c_j g_j^p and T_ji = b_jᵀ M^-1 a_i i
 With c = 1 a gap of tol needs p ~ log(m)/tol, and the number of steps grows with p. So c are multipliers: whenever the
 Frank–Wolfe gap is below the slack, c ← π (the entropic proximal point method on λ); the slack vanishes at moderate p.
 
-A step moves weight from the atom of the support with the least price to the best-priced feature; the rank-two change of
-M gives every g_j along the segment in closed form. The best feature is looked for in the support and in a short cached
-list; all features are priced only when those offer too little.
+A step moves weight from the atom of the support with the least price to the best-priced feature; the change of M, of rank two
+(or of as many rows as both have), gives every g_j along the segment in closed form. The best feature is looked for in the
+support and in a short cached list; all features are priced only when those offer too little.
 """
 
 from __future__ import annotations
@@ -89,12 +89,13 @@ def _start(problem: Canonical, core_from: int) -> Array:
     weights = starting_point(problem)
     r = problem.rank
     if len(weights) > core_from * r:
-        rows = problem.features @ _basis(problem, weights) * np.sqrt(weights)[:, None]
+        rows = problem.features @ _basis(problem, weights) * np.sqrt(problem.by_row(weights))[:, None]
         chosen: list[int] = []
         for _ in range(2):  # two well-conditioned bases: with one alone no weight could move
             order = sla.qr(rows.T, mode="r", pivoting=True, check_finite=False)[-1][:r]
-            chosen.extend(int(i) for i in order)
-            rows[order] = 0.0
+            atoms = order.astype(np.int64) if problem.owners is None else np.unique(problem.owners[order])
+            chosen.extend(int(i) for i in atoms)
+            rows[problem.rows_of(atoms)] = 0.0
         core = np.zeros(len(weights))
         core[chosen] = weights[chosen]
         weights = core
@@ -146,7 +147,8 @@ class _State:
         """Compute M^-1 and g afresh; change the basis where it no longer suits M."""
         basis = _basis(self.white, self.weights)
         if not self.inverse.size or _unsuited(basis, self.settings.ill_conditioned):
-            self.white = Canonical(self.white.features @ basis, self.white.targets @ basis, self.white.base)
+            features, targets = self.white.features @ basis, self.white.targets @ basis
+            self.white = Canonical(features, targets, self.white.base, owners=self.white.owners)
             basis = np.eye(len(basis))
         self.inverse = basis @ basis.T
         images = self.white.targets @ basis
@@ -168,11 +170,18 @@ class _State:
 
     def prices(self, which: IntArray | None) -> Array:
         """Σ_j π_j T_ji²/g_j for the features ``which`` (all of them when None)."""
-        features = self.white.features if which is None else self.white.features[which]
-        on = self.on
-        images = (self.white.targets[on] @ self.inverse) * np.sqrt(self.multipliers[on])[:, None]
-        result: Array = np.einsum("ij,ij->i", features @ (images.T @ images), features)
-        return result
+        white, on = self.white, self.on
+        images = (white.targets[on] @ self.inverse) * np.sqrt(self.multipliers[on])[:, None]
+        if white.owners is not None and which is not None:
+            order = np.unique(which)
+            rows = white.features[white.rows_of(order)]
+            each = np.einsum("ij,ij->i", rows @ (images.T @ images), rows)
+            sums = np.zeros(white.n_variables)
+            np.add.at(sums, white.owners[white.rows_of(order)], each)
+            gathered: Array = sums[which]
+            return gathered
+        features = white.features if which is None else white.features[which]
+        return white.by_variable(np.einsum("ij,ij->i", features @ (images.T @ images), features))
 
     def all_prices(self) -> Array:
         """The prices of all features, from an inverse that is computed afresh where it is old or has drifted."""
@@ -201,18 +210,14 @@ class _State:
 
     def step(self, towards: int, away: int) -> bool:
         """Move weight between two features, by as much as lowers F most; False if that is not at all."""
-        first, second = self.white.features[towards], self.white.features[away]
-        u, v = self.inverse @ first, self.inverse @ second
-        segment = _Segment(
-            self.white.targets @ u, self.white.targets @ v, u @ first, v @ second, u @ second, self.settings.singular
-        )
+        segment = self._segment(towards, away)
         room = float(self.weights[away])
         t = self._search(segment, room)
         if not t > 0.0:
             self.age = self.settings.refresh_every  # the slope disagrees with the prices: drift
             return False
         moved = segment.move(self.g, t)
-        self.inverse = self.inverse + segment.inverse_change(u, v, t)
+        self.inverse = self.inverse + segment.inverse_change(t)
         self.weights[towards] += t
         self.weights[away] = 0.0 if t >= room else room - t
         self.support = np.flatnonzero(self.weights > 0)
@@ -224,7 +229,19 @@ class _State:
             self.refresh()
         return True
 
-    def _search(self, segment: _Segment, room: float) -> float:
+    def _segment(self, towards: int, away: int) -> _Segment | _MatrixSegment:
+        """How M^-1 and g change when weight is moved between two atoms."""
+        white = self.white
+        if white.owners is None:
+            first, second = white.features[towards], white.features[away]
+            u, v = self.inverse @ first, self.inverse @ second
+            return _Segment(
+                white.targets @ u, white.targets @ v, u @ first, v @ second, u @ second, self.settings.singular, (u, v)
+            )
+        first, second = (white.features[white.rows_of(np.array([atom]))] for atom in (towards, away))
+        return _MatrixSegment(white.targets, self.inverse, first, second, self.settings.singular)
+
+    def _search(self, segment: _Segment | _MatrixSegment, room: float) -> float:
         """The t in [0, room] where F's slope vanishes (to ``search_accuracy``), by Newton's method within a bracket."""
         low, high = 0.0, room
         t, small = 0.0, 0.0
@@ -252,8 +269,11 @@ class _State:
 class _Segment:
     """g_j along M + t (a_s a_sᵀ − a_v a_vᵀ): g + t (c1 + t c2)/E(t) by Woodbury's formula for two rows."""
 
-    def __init__(self, x: Array, y: Array, kss: float, kvv: float, ksv: float, singular: float) -> None:
+    def __init__(
+        self, x: Array, y: Array, kss: float, kvv: float, ksv: float, singular: float, images: tuple[Array, Array]
+    ) -> None:
         self.singular = singular
+        self.images = images  # u = M^-1 a_s and v = M^-1 a_v
         self.kss, self.kvv, self.ksv = kss, kvv, ksv
         self.c1 = y * y - x * x
         self.c2 = x * x * kvv + y * y * kss - 2.0 * ksv * x * y
@@ -281,16 +301,65 @@ class _Segment:
         first = (self.c1 + (2.0 * t) * self.c2 - e_slope * rise) / e
         second = (2.0 / e) * (self.c2 - e_slope * first + self.e2 * rise) / at
         first /= at
-        score = log_c + power * np.log(at)
-        share = np.exp(score - score.max())
-        share /= share.sum()
-        slope = float(share @ first)
-        curvature = float(share @ second) + (power - 1.0) * float(share @ (first * first)) - power * slope**2
-        return slope, curvature
+        return _smoothed(at, first, second, log_c, power)
 
-    def inverse_change(self, u: Array, v: Array, t: float) -> Array:
-        """M(t)^-1 − M^-1, with u = M^-1 a_s and v = M^-1 a_v."""
+    def inverse_change(self, t: float) -> Array:
+        """M(t)^-1 − M^-1."""
+        u, v = self.images
         left = (1.0 - t * self.kvv) * u + t * self.ksv * v
         right = (1.0 + t * self.kss) * v - t * self.ksv * u
         change: Array = (t / self.determinant(t)) * (np.outer(right, v) - np.outer(left, u))
         return 0.5 * (change + change.T)
+
+
+class _MatrixSegment:
+    """g_j along M + t (F_sᵀF_s − F_vᵀF_v) for atoms of several rows.
+
+    With directions e_c that M^-1 makes orthonormal and F_sᵀF_s − F_vᵀF_v = Σ_c μ_c e_c e_cᵀ it is g_j − Σ_c z_jc² t μ_c/(1 + t μ_c),
+    z_jc = b_jᵀ M^-1 e_c.
+    """
+
+    def __init__(self, targets: Array, inverse: Array, first: Array, second: Array, singular: float) -> None:
+        self.singular = singular
+        rows = np.concatenate([first, second])
+        images = rows @ inverse
+        values, axes = np.linalg.eigh(images @ rows.T)
+        inside = values > EPS * len(rows) * values[-1]
+        axes = axes[:, inside]
+        root = axes * np.sqrt(values[inside])
+        signs = np.where(np.arange(len(rows)) < len(first), 1.0, -1.0)
+        self.mu, turn = np.linalg.eigh(root.T @ (signs[:, None] * root))
+        self.images = turn.T @ (axes / np.sqrt(values[inside])).T @ images  # rows M^-1 e_c
+        self.squares = (targets @ self.images.T) ** 2
+
+    def move(self, g: Array, t: float) -> Array:
+        """g at t."""
+        result: Array = g - self.squares @ (t * self.mu / (1.0 + t * self.mu))
+        return result
+
+    def slope(self, g: Array, log_c: Array, power: float, t: float) -> tuple[float, float]:
+        """First and second derivative of F at t; inf where M(t) is not positive definite."""
+        left = 1.0 + t * self.mu
+        if left.min() <= self.singular:
+            return float("inf"), float("inf")
+        at = self.move(g, t)
+        if at.min() <= 0.0:
+            return float("inf"), float("inf")
+        first, second = -self.squares @ (self.mu / left**2) / at, self.squares @ (2.0 * self.mu**2 / left**3) / at
+        return _smoothed(at, first, second, log_c, power)
+
+    def inverse_change(self, t: float) -> Array:
+        """M(t)^-1 − M^-1."""
+        factors = t * self.mu / (1.0 + t * self.mu)
+        change: Array = -(self.images.T * factors) @ self.images
+        return 0.5 * (change + change.T)
+
+
+def _smoothed(at: Array, first: Array, second: Array, log_c: Array, power: float) -> tuple[float, float]:
+    """First and second derivative of F from g and the derivatives of g over g."""
+    score = log_c + power * np.log(at)
+    share = np.exp(score - score.max())
+    share /= share.sum()
+    slope = float(share @ first)
+    curvature = float(share @ second) + (power - 1.0) * float(share @ (first * first)) - power * slope**2
+    return slope, curvature

@@ -70,10 +70,10 @@ def starting_point(problem: Canonical, settings: InteriorPointSettings = _DEFAUL
     regular, metric = whitener(rows.T, np.ones(len(rows)), None)
     if not regular:
         raise SolverFailed("the arms are numerically dependent")
-    alike = 1.0 / squared_lengths((problem.features @ metric).T)
+    alike = 1.0 / problem.by_variable(squared_lengths((problem.features @ metric).T))
     columns, tuning = _columns(problem), tuning_of(settings)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        alpha = newton_start.cold_allocation(*columns[:5], alike, tuning)
+        alpha = newton_start.cold_allocation(*columns[:5], columns.owners, alike, tuning)
     if not problem.scalable:
         alpha = _enlarged(problem, alpha, settings)
     if not np.isfinite(alpha).all():
@@ -87,7 +87,7 @@ def _enlarged(problem: Canonical, alpha: Array, settings: InteriorPointSettings)
     upper = np.full(len(alpha), np.inf) if problem.upper is None else 0.5 * problem.upper
     alpha = np.minimum(alpha, upper)
     for _ in range(_MOST_ENLARGEMENTS):
-        regular, _, _, _, g = white(*columns[:4], alpha)
+        regular, _, _, _, g = white(*columns[:4], problem.by_row(alpha))
         if not regular:
             raise SolverFailed("the information matrix is numerically singular")
         worst = float(g.max())
@@ -162,7 +162,9 @@ def _minimise(
         start, lam, distance = alpha / unit, lam / unit, tuning.cold_distance
         if warm is not None:
             distance, start = newton_start.warm_allocation(*columns, start, lam, tuning)
-        x, y = newton_start.near_central_path(*columns[:5], start, lam, warm is not None, distance, tuning)
+        x, y = newton_start.near_central_path(
+            *columns[:5], columns.owners, start, lam, warm is not None, distance, tuning
+        )
         steps, gap, (best_x, _, lam, _) = newton.minimise(columns, x, y, tol, max_steps, tuning, tick, seen)
     if not gap < np.inf:
         raise SolverFailed("Newton's method left the range of doubles at once")
@@ -178,6 +180,7 @@ def _in_units(problem: Canonical, unit: float) -> Canonical:
         None if problem.upper is None else problem.upper / unit,
         problem.offset / unit,
         None if problem.ratios is None else problem.ratios / np.sqrt(unit),
+        owners=problem.owners,
     )
 
 
@@ -190,4 +193,5 @@ def _columns(problem: Canonical) -> Problem:
         problem.compact_base if len(problem.base) else None,
         problem.upper,
         problem.offset,
+        problem.owners,
     )

@@ -14,15 +14,18 @@ from typing import Any
 from allocopt.base.errors import InvalidOption
 from allocopt.certify.canonical import Canonical
 from allocopt.solvers.closed_form import no_formula
+from allocopt.solvers.design import no_common_ratio
 from allocopt.solvers.settings import (
     ActiveSetSettings,
     ClosedFormSettings,
     ConicSettings,
+    DesignSettings,
     FrankWolfeSettings,
     InteriorPointSettings,
     Settings,
     StreamingSettings,
     by_blocks,
+    designs_by_blocks,
 )
 
 __all__ = ["AUTO", "AUTO_BY_BLOCKS", "METHODS", "Method", "backend", "checked_settings"]
@@ -64,7 +67,8 @@ class Method:
         if not self.bounds and not problem.scalable:
             return "cannot handle lower or upper bounds on the allocation"
         if self.most_arms is not None and len(problem.features) > self.most_arms:
-            return f"takes at most {self.most_arms} arms (this program has {len(problem.features)})"
+            what = "arms" if problem.owners is None else "rows of all arms together"
+            return f"takes at most {self.most_arms} {what} (this program has {len(problem.features)})"
         return None if self.needs is None else self.needs(problem)
 
     def for_blocks(self, settings: Settings | None) -> tuple[Method, Settings | None] | None:
@@ -73,8 +77,8 @@ class Method:
             return self, settings
         if self.by_blocks is None:
             return None
-        translated = self.settings_by_blocks if settings is not None else None
-        return METHODS[self.by_blocks], None if translated is None else translated(settings)
+        translated = self.settings_by_blocks
+        return METHODS[self.by_blocks], None if translated is None else translated(settings or self.settings())
 
 
 METHODS: dict[str, Method] = {
@@ -83,6 +87,11 @@ METHODS: dict[str, Method] = {
         Method(
             "closed-form", "closed_form", "formulas: independent directions, one-dimensional quotient, equal gaps",
             ClosedFormSettings, bounds=False, starts=False, needs=no_formula,
+        ),
+        Method(
+            "design", "design", "G-optimal designs and equal gaps as D-optimal designs; O(k r^2) a product, screened",
+            DesignSettings, bounds=False, starts=True, needs=no_common_ratio, by_blocks="streaming",
+            settings_by_blocks=designs_by_blocks,
         ),
         Method(
             "interior-point", "interior_point", "primal-dual Newton on the whole program, O(k^3) a step",

@@ -20,20 +20,24 @@ from allocopt.base.validation import positive_number, whole_number
 
 __all__ = [
     "FORMULATIONS",
+    "POOL_METHODS",
     "SOLVERS",
     "ActiveSetSettings",
     "ClosedFormSettings",
     "ConicSettings",
+    "DesignSettings",
     "FrankWolfeSettings",
     "InteriorPointSettings",
     "Setting",
     "Settings",
     "StreamingSettings",
     "by_blocks",
+    "designs_by_blocks",
 ]
 
 SOLVERS = ("CLARABEL", "SCS", "MOSEK")
 FORMULATIONS = ("compact", "lmi")
+POOL_METHODS = ("auto", "active-set", "design")
 
 
 # How a field is written: its default, what it means, and what is checked
@@ -180,32 +184,76 @@ class ActiveSetSettings(Settings):
     room_within_bounds: float = _share(0.8, "constraints that the first arms must be able to reach within their bounds")
 
 
-def _active_set(meaning: str) -> Any:
-    def check(name: str, value: Any) -> ActiveSetSettings:
-        if not isinstance(value, ActiveSetSettings):
-            raise InvalidOption(f"{name}: expected an ActiveSetSettings, got a {type(value).__name__}")
+@dataclass(frozen=True)
+class DesignSettings(Settings):
+    """A D-optimal design along the central path: Newton steps by conjugate gradients, candidates screened."""
+
+    max_iterations: int = _whole(100, "Newton steps at most")
+    # steps
+    sigma: float = _share(0.1, "part of the last mu that a step aims at")
+    step_fraction: float = _share(0.995, "part of the way to the boundary that a step may go")
+    growth: float = _positive(2.0, "relative increase of the total weight that one step may bring")
+    least_centring: float = _share(0.01, "mu aimed at, at least, as a part of the goal")
+    # the linear system
+    accuracy: float = _share(0.2, "residual of a Newton system, relative")
+    most_products: int = _whole(60, "products with the Hessian in one step at most")
+    most_factorised: int = _whole(300, "candidates up to which the support's matrix is factorised")
+    most_thorough: int = _whole(2000, "the same where conjugate gradients are slow")
+    hard: int = _whole(20, "products a step, on average, from which they count as slow")
+    # candidates
+    screen_every: float = _share(0.5, "part of the excess at the last screening at which points are screened again")
+    worth_screening: float = _share(0.8, "part of the candidates that may stay for screening to be worth it")
+    # start
+    close: float = _positive(1.0, "excess up to which a known design is a start")
+    least_shift: float = _share(1e-4, "share of equal weights that is mixed into it at least")
+    slack_share: float = _share(0.1, "slack of a point at the start at least, as a part of the excess")
+    least_slack: float = _share(1e-9, "and in any case")
+    # stopping
+    goal: float = _share(0.25, "part of tol that the excess must reach: the gap is twice the excess")
+    next_goal: float = _share(0.25, "part of the excess to reach next, where rounding spoils a certificate")
+    progress: float = _share(0.9, "part of the best excess that a step must reach to count as progress")
+    patience: int = _whole(12, "steps without progress that end the method")
+
+
+def _record(default: Settings, meaning: str) -> Any:
+    """The settings of another method."""
+    kind = type(default)
+
+    def check(name: str, value: Any) -> Settings:
+        if not isinstance(value, kind):
+            a = "an" if kind.__name__[0] in "AEIOU" else "a"
+            raise InvalidOption(f"{name}: expected {a} {kind.__name__}, got a {type(value).__name__}")
         return value
 
-    return _checked(ActiveSetSettings(), meaning, check)
+    return _checked(default, meaning, check)
 
 
 @dataclass(frozen=True)
 class StreamingSettings(Settings):
-    """A pool of some thousand arms, solved by active-set; only passes that price it touch all arms, block by block."""
+    """A pool of some thousand arms, solved by active-set or design; only passes that price it touch all arms, block by block."""
 
     max_passes: int = _whole(200, "passes over all arms at most")
     entering: int = _whole(12, "times the rank: arms that enter the pool for price and constraint each")
     rough_gap: float = _positive(1e-2, "gap to which a pool is solved while it is a mere sample")
     close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
     tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
-    pool: ActiveSetSettings = _active_set("settings of active-set on the pool")  # noqa: RUF009  # it is frozen
+    pool_method: str = _one_of("auto", "auto (design where it applies), active-set or design", POOL_METHODS, str)
+    pool: ActiveSetSettings = _record(ActiveSetSettings(), "settings of active-set on the pool")  # noqa: RUF009  # frozen
+    design: DesignSettings = _record(DesignSettings(), "settings of design on the pool")  # noqa: RUF009
 
 
 def by_blocks(settings: ActiveSetSettings) -> StreamingSettings:
     """What settings of active-set mean for arms that are looked at block by block: passes over all arms, the rest for the pool."""
     return StreamingSettings(
-        max_passes=settings.max_passes, pool=replace(settings, max_passes=ActiveSetSettings.max_passes)
+        max_passes=settings.max_passes,
+        pool_method="active-set",
+        pool=replace(settings, max_passes=ActiveSetSettings.max_passes),
     )
+
+
+def designs_by_blocks(settings: DesignSettings) -> StreamingSettings:
+    """What settings of design mean for arms that are looked at block by block: they are those of every pool."""
+    return StreamingSettings(pool_method="design", design=settings)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
-"""The active-set method over arms that are looked at block by block.
+"""The active-set method, and optimal designs, over arms that are looked at block by block.
 
-Outside, a pool of some thousand arms; inside, `active_set` on the pool, which is an ordinary problem in memory. Only the pass
-that prices the pool's answer against all arms touches them all. Since the pool is solved to the end between passes, a
-handful of passes is enough, however many arms there are.
+Outside, a pool of some thousand arms; inside, `active_set` (or `design`) on the pool, which is an ordinary problem in memory.
+Only the pass that prices the pool's answer against all arms touches them all. Since the pool is solved to the end between
+passes, a handful of passes is enough, however many arms there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, tidy
-from allocopt.solvers import active_set
+from allocopt.solvers import active_set, design
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import StreamingSettings
 
@@ -33,8 +36,8 @@ class Streamed(Protocol):
     def first_pool(self) -> IntArray:
         """Arms to begin with."""
 
-    def playable(self, indices: IntArray) -> IntArray:
-        """Those of some arms that can be in a pool."""
+    def candidates(self, indices: IntArray) -> IntArray:
+        """Those of some arms that can be in a pool, without copies."""
 
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all."""
@@ -57,7 +60,7 @@ class _Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """The result of `active_set` on a pool."""
+    """The result of a pool's own method."""
 
     part: Canonical
     bounds: Bounds
@@ -107,8 +110,18 @@ def solve(
         if stuck:
             break  # rounding does not let the pool improve any further
         tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
-        pool = _Pool(*_extended(pool.arms, entering, best.alpha, best.multipliers), tol)
+        stay = _staying(best, monitor.method)
+        pool = _Pool(*_extended(pool.arms[stay], entering, best.alpha[stay], best.multipliers[stay]), tol)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
+
+
+def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> Callable[..., dict[str, Any]]:
+    """How a pool is solved; the outer monitor is told the name."""
+    fits = how.pool_method == "auto" and design.common_ratio(part) is not None
+    monitor.method = "design" if fits or how.pool_method == "design" else "active-set"
+    if monitor.method == "design":
+        return partial(design.solve, settings=how.design)
+    return partial(active_set.solve, settings=how.pool)
 
 
 def _first_pool(problem: Streamed, rough: float, sharp: float, start: tuple[IntArray, Array, Array] | None) -> _Pool:
@@ -128,10 +141,11 @@ def _solved(
 ) -> _Answer | None:
     """The pool's own problem, solved; None where it fails without proving anything, if one may try ``again``."""
     part = problem.part(pool.arms)
+    solver = _pool_solver(part, monitor, how)
     inner = Monitor(part, monitor.method, max(pool.tol, how.tol_share * monitor.tol), monitor.seconds_left, None)
     steps, out_of_time = 0, False
     try:
-        steps = int(active_set.solve(part, inner, how.pool, _proven(part, pool.pair))["iterations"])
+        steps = int(solver(part, inner, start=_proven(part, pool.pair))["iterations"])
     except OutOfTime:
         if not first or inner.best is None:
             raise
@@ -143,6 +157,8 @@ def _solved(
             raise
     best = inner.best
     if best is None or not np.isfinite(best.upper):
+        if again:
+            return None
         raise SolverFailed("the information matrix of the arms in the pool is numerically singular")
     return _Answer(part, tidy(part, best, inner.tol), steps, out_of_time)
 
@@ -153,10 +169,20 @@ def _proven(part: Canonical, pair: tuple[Array, Array] | None) -> Bounds | None:
     return bounds if bounds is not None and np.isfinite(bounds.upper) else None
 
 
+def _staying(best: Bounds, method: str) -> NDArray[np.bool_]:
+    """The arms of a pool that stay in it.
+
+    A design is solved over the whole pool at once, and those that it does not play hardly ever come back: they would only be
+    work. Active-set looks at a few members at a time anyway.
+    """
+    used: NDArray[np.bool_] = (best.alpha > 0) | (best.multipliers > 0)
+    return used if method == "design" else np.ones_like(used)
+
+
 def _entering(problem: Streamed, found: Any, entering: int) -> IntArray:
     """The arms that a pass found missing in the pool."""
     count = entering * problem.rank
-    return problem.playable(np.union1d(found.features[:count], found.targets[:count]))
+    return problem.candidates(np.union1d(found.features[:count], found.targets[:count]))
 
 
 def _extended(

@@ -4,6 +4,9 @@ r"""The canonical program that every solver sees, and what a pair (α, λ) prove
 
 a are the rows of ``features``, b those of ``targets``, B those of ``base`` (what is already known: lower bounds and
 arms that cost nothing). u is infinite unless ``upper`` is given. ``offset`` is the cost of the lower bounds.
+
+A variable whose arm shows several things has several rows a, and a_i a_iᵀ stands for the sum of a aᵀ over them. ``owners`` says which
+variable a row belongs to: quantities of rows become those of variables by sums (``by_variable``), α goes to rows by ``by_row``.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from allocopt.base.validation import Array
+from allocopt.base.validation import Array, IntArray
 from allocopt.linear import dense
 from allocopt.linear.dense import squared_row_lengths
 
@@ -35,11 +38,54 @@ class Canonical:
     """ρ: relative error of every entry of ``features``, ``targets`` and ``base`` (docs/certificates.md)."""
     bound_error: float = 0.0
     """Relative error of ``upper`` and ``offset``, and of costs."""
+    owners: IntArray | None = None
+    """The variable of each row of ``features``, in increasing order, every variable with a row; None where each has one."""
 
     @property
     def rank(self) -> int:
         """r, the dimension of the quotient."""
         return int(self.features.shape[1])
+
+    @property
+    def n_variables(self) -> int:
+        """The number of α."""
+        return len(self.features) if self.owners is None else int(self.owners[-1]) + 1
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first row of each variable."""
+        if self.owners is None:
+            return np.arange(len(self.features))
+        return np.flatnonzero(np.diff(self.owners, prepend=-1))
+
+    @cached_property
+    def most_rows(self) -> int:
+        """The largest number of rows of a variable."""
+        return 1 if self.owners is None else int(np.diff(self.starts, append=len(self.owners)).max())
+
+    def by_row(self, alpha: Array) -> Array:
+        """α of the variable of each row."""
+        return alpha if self.owners is None else alpha[self.owners]
+
+    def by_variable(self, values: Array) -> Array:
+        """Sums over the rows of each variable."""
+        if self.owners is None:
+            return values
+        sums: Array = np.add.reduceat(values, self.starts)
+        return sums
+
+    def rows_of(self, variables: IntArray) -> IntArray:
+        """The rows of some variables, which are in increasing order."""
+        if self.owners is None:
+            return variables
+        return np.flatnonzero(np.isin(self.owners, variables))
+
+    def owners_within(self, variables: IntArray) -> IntArray | None:
+        """``owners`` for the rows of some variables alone, numbered anew."""
+        if self.owners is None:
+            return None
+        own = np.searchsorted(variables, self.owners[self.rows_of(variables)])
+        return None if len(own) == len(variables) else own
 
     @cached_property
     def compact_base(self) -> Array:
@@ -71,7 +117,7 @@ class Bounds:
     constraints: Array
     """g_j at the α that was passed."""
     prices: Array
-    """p_i = Σ_j λ_j (a_iᵀ M^-1 b_j)² with the scaled λ: at most 1 for arms without upper bound."""
+    """p_i = Σ_j λ_j (a_iᵀ M^-1 b_j)² (summed over the rows of i) with the scaled λ: at most 1 for arms without upper bound."""
     rounding: float
 
     @property
@@ -84,5 +130,6 @@ class Bounds:
 
 def whitener(problem: Canonical, alpha: Array) -> Array | None:
     """Upper triangular B with Bᵀ M(α) B = I up to rounding, or None where M(α) is singular."""
-    regular, basis = dense.whitener(problem.features.T, alpha, problem.compact_base if len(problem.base) else None)
+    base = problem.compact_base if len(problem.base) else None
+    regular, basis = dense.whitener(problem.features.T, problem.by_row(alpha), base)
     return basis if regular else None

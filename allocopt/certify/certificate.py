@@ -27,7 +27,7 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
     features, targets = problem.features, problem.targets
     inflation = padding(problem.rank)
     failed = Bounds(float("inf"), problem.offset * (1.0 - 2.0 * problem.bound_error) / inflation, alpha, multipliers,
-                    np.full(len(targets), np.inf), np.zeros(len(features)), float("inf"))  # fmt: skip
+                    np.full(len(targets), np.inf), np.zeros(problem.n_variables), float("inf"))  # fmt: skip
     frame = frame_of(problem, alpha, multipliers)
     if frame is None:
         return failed
@@ -42,8 +42,10 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
         if not np.all(np.isfinite(most)):
             return failed
         lower, lam, rounding = 0.0, multipliers, 2.0 * frame.drift
+        most_prices, prices = problem.by_variable(frame.most_price(prices, norm2, errors)), problem.by_variable(prices)
         if frame.strength > 0:
-            most_prices = frame.most_price(prices, norm2, errors)
+            if problem.owners is not None:  # the rounding of the sums over the rows of a variable
+                most_prices *= 1.0 + gamma(problem.most_rows)
             base_price = 0.0
             if len(problem.base):
                 base2, base_prices, base_errors = images(frame, problem.base)
@@ -60,7 +62,8 @@ def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
             # bounds do not depend on their scale, so it is that without margins.
             total = max(float(multipliers.sum()), 1e-300)
             strength = float(multipliers @ g) / total
-            rate = 1.0 / frame.plain_price(features[int(np.argmax(prices))]) if problem.scalable else q
+            dearest = problem.rows_of(np.array([np.argmax(prices)]))
+            rate = 1.0 / frame.plain_price(features[dearest]) if problem.scalable else q
             lam = multipliers / total * (rate * strength * strength)
             rounding += float(most_prices.max(initial=0.0)) / max(float(prices.max(initial=0.0)), 1e-300) - 1.0
             prices = prices * q

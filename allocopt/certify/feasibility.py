@@ -28,19 +28,20 @@ def proven_infeasible(
     ``rows`` and ``goals`` are features and targets with columns in `column_units`; ``bound_error`` is the relative error of the
     program's bounds.
     """
-    bounded = np.isfinite(program.upper)
+    upper = program.upper[program.row_owners]
+    bounded = np.isfinite(upper)
     try:
         known = free_span(rows, np.flatnonzero(~bounded))
     except SolverFailed:
         return None
     if known.assumptions:
         return None
-    used = np.flatnonzero(bounded & (program.upper > 0))
+    used = np.flatnonzero(bounded & (upper > 0))  # rows, which are arms where every arm has one
     features, targets = known.modulo(rows[used]), known.modulo(goals[asked])
     if not features.shape[1] or not targets.any():
         return None
     noise = program.noise_variance
-    weights = program.upper[used] if noise is None else program.upper[used] / noise[used]
+    weights = upper[used] if noise is None else upper[used] / noise[used]
     scale = column_units(features, targets)
     root = features * scale * np.sqrt(weights)[:, None]
     with np.errstate(all="ignore"):
@@ -80,14 +81,15 @@ def _proves(
         ]
         return sum((x * z for x, z in zip(exact, direction, strict=True)), fmpq(0))
 
-    def variance(arm: int) -> fmpq:
-        return fmpq(1) if program.noise_variance is None else rational_rows(program.noise_variance[[arm]][None])[0][0]
+    def variance(row: int) -> fmpq:
+        return fmpq(1) if program.noise_variance is None else rational_rows(program.noise_variance[[row]][None])[0][0]
 
     slack = 1 + rational_rows(np.array([[4.0 * bound_error]]))[0][0]
     spent = fmpq(0)
+    upper = program.upper[program.row_owners]
     for i in used.tolist():
         along = product(rows[i])
-        spent += rational_rows(program.upper[[i]][None])[0][0] * slack * along * along / variance(i)
+        spent += rational_rows(upper[[i]][None])[0][0] * slack * along * along / variance(i)
     radius = rational_rows(program.radii[[target]][None])[0][0] * slack * slack
     gained = product(goals[target])
     # the best multiple of y: s with 2 s gained − s² spent largest

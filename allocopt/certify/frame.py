@@ -85,11 +85,11 @@ class Frame:
         result: Array = roots * roots * self.inflation
         return result
 
-    def plain_price(self, row: Array) -> float:
-        """The price of one row without margins."""
+    def plain_price(self, rows: Array) -> float:
+        """The price of one variable, which may have several rows, without margins."""
         assert self.plain_spectrum is not None
-        image = row @ self.basis
-        return max(float((image * image) @ self.plain_spectrum), 1e-300)
+        images = [row @ self.basis for row in rows]
+        return max(float(sum((image * image) @ self.plain_spectrum for image in images)), 1e-300)
 
     def errors(self, rows: Array, norm2: Array) -> Array:
         """Bounds on |ŵ − Bᵀa| for rows a: by their lengths, and entry by entry (sharper, dearer) where that is much."""
@@ -109,7 +109,8 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
     """The frame of (α, λ), from the rows with α > 0 or λ > 0 alone; None where M(α) is numerically singular."""
     r = problem.rank
     inflation = padding(r)
-    used = np.flatnonzero(alpha > 0)
+    by_row = problem.by_row(alpha)
+    used = np.flatnonzero(by_row > 0)
     asked = np.flatnonzero(multipliers > 0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         proposed = _proposed_basis(problem, alpha, used, asked, multipliers)
@@ -119,7 +120,7 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         for_errors = Frame(basis, np.zeros(r), 0.0, 0.0, 0.0, gamma(r + 2) + problem.error, 0.0)
         # δ: what is left of BᵀMB − I, what rounding did to the images of the support, and to their sum
         rows = np.concatenate([problem.features[used], problem.base])
-        weights = np.concatenate([alpha[used], np.ones(len(problem.base))])
+        weights = np.concatenate([by_row[used], np.ones(len(problem.base))])
         images = rows @ basis
         norm2 = squared_row_lengths(images)
         errors = for_errors.errors(rows, norm2)
@@ -131,7 +132,8 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         image_error = float(np.sqrt(weights @ (errors * errors)))
         drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error)
         drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * inflation * (1.0 + gamma(len(rows)))
-        cost = float(alpha[used].sum()) * (1.0 + gamma(len(used)) + problem.bound_error) * inflation
+        spent = by_row[used] if problem.owners is None else alpha
+        cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * inflation
         if not drift <= _LARGEST_DRIFT:
             return None
         # the dual's numbers, of the targets with λ > 0
@@ -158,7 +160,7 @@ def _proposed_basis(
         return None
     # A second, nearly orthogonal, change of basis removes what the first one left: then M = I to rounding.
     support = problem.features[used] @ basis
-    gram = (support * alpha[used][:, None]).T @ support
+    gram = (support * problem.by_row(alpha)[used][:, None]).T @ support
     white_base = problem.compact_base @ basis
     gram += white_base.T @ white_base
     factor, singular = dpotrf(gram, lower=0, clean=1)

@@ -8,7 +8,7 @@ columns span is proposed in floating point and then checked exactly (`span`); wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +28,10 @@ __all__ = ["Quotient", "Reduction", "bound_error", "data_error", "reduce"]
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """R^d / span(free arms), then the coordinates that the arms really use: the witness that proof files store."""
+    """R^d / span(free arms), then the coordinates that the arms really use: the witness that proof files store.
+
+    Where arms show several things, "arm" means one of the program's rows.
+    """
 
     pivot_arms: tuple[int, ...]
     """Free arms that span all free arms."""
@@ -48,7 +51,7 @@ class Reduction:
     quotient: Quotient
     canonical: Canonical
     variables: IntArray
-    """The arm of each canonical feature."""
+    """The arm of each canonical variable."""
     targets: IntArray
     """The program's target behind each canonical target."""
     fixed: Array
@@ -105,8 +108,8 @@ def reduce(program: AllocationProgram) -> Reduction:
     rows = program.features * units + 0.0
     shared = program.target_arms is not None and program.origin.compared is None
     goals = rows[program.target_arms] if shared else program.targets * units + 0.0
-    free = program.free
-    known_exactly = free_span(rows, free)
+    free, owners = program.free, program.row_owners
+    known_exactly = free_span(rows, free if program.owners is None else np.flatnonzero(np.isin(owners, free)))
     features, terms = known_exactly.modulo.with_terms(rows)
     targets = features[program.target_arms] if shared else known_exactly.modulo(goals)
 
@@ -115,11 +118,12 @@ def reduce(program: AllocationProgram) -> Reduction:
     costless = (program.costs == 0) & np.isfinite(most)
     fixed = np.where(costless, most, least)
     fixed[free] = np.inf
-    known = np.flatnonzero((fixed > 0) & np.isfinite(fixed) & nonzero)
-    variables = np.flatnonzero((program.costs > 0) & (most > least) & nonzero)
+    # from here to ``variables``, numbers of rows; an arm that shows one thing is its row
+    known = np.flatnonzero(((fixed > 0) & np.isfinite(fixed))[owners] & nonzero)
+    playable = np.flatnonzero(((program.costs > 0) & (most > least))[owners] & nonzero)
     asked = np.flatnonzero(targets.any(axis=1))
 
-    informative = np.union1d(known, variables) if len(known) else variables
+    informative = np.union1d(known, playable) if len(known) else playable
     informative_rows = features[informative]
     without_noise = np.where(known_exactly.modulo.noise(informative_rows, terms[informative]), 0.0, informative_rows)
     duels = _span_of_duels(program)
@@ -128,13 +132,15 @@ def reduce(program: AllocationProgram) -> Reduction:
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
     known = known[features[np.ix_(known, coordinates)].any(axis=1)]
-    variables = variables[features[np.ix_(variables, coordinates)].any(axis=1)]
+    playable = playable[features[np.ix_(playable, coordinates)].any(axis=1)]
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
-    weighted = program.costs if program.noise_variance is None else program.costs * program.noise_variance
-    unit = np.sqrt(weighted[variables])
-    a = features[np.ix_(variables, coordinates)] / unit[:, None]
+    variables = playable if program.owners is None else np.unique(owners[playable])
+    noise = 1.0 if program.noise_variance is None else program.noise_variance
+    weighted = program.costs[owners] * noise
+    unit = np.sqrt(weighted[playable])
+    a = features[np.ix_(playable, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
-    pulls = fixed if program.noise_variance is None else fixed / program.noise_variance
+    pulls = fixed[owners] / noise
     base = features[np.ix_(known, coordinates)] * np.sqrt(pulls[known])[:, None]
     scale = column_units(a, base)
     upper = (most - least)[variables] * program.costs[variables]
@@ -147,17 +153,26 @@ def reduce(program: AllocationProgram) -> Reduction:
         _ratios(program, weighted, variables, asked) if shared else None,
         ENTRY_ERROR + data_error(program),
         bound_error(program) + data_error(program),
+        None if len(variables) == len(playable) else np.searchsorted(variables, owners[playable]),
     )
-    quotient = Quotient(
-        tuple(int(i) for i in known_exactly.rows),
-        known_exactly.columns,
-        tuple(int(i) for i in span.rows),
-        span.columns,
-    )
-    assumptions = (*program.assumptions, *known_exactly.assumptions, *span.assumptions, *dependence)
+    quotient = Quotient(_indices(known_exactly.rows), known_exactly.columns, _indices(span.rows), span.columns)
+    dependent = _of_arms(program, (*known_exactly.assumptions, *span.assumptions))
+    assumptions = (*program.assumptions, *dependent, *dependence)
     if len(asked) and np.isfinite(program.upper).any():
         _check_feasible(program, rows, goals, asked)
     return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
+
+
+def _indices(rows: IntArray) -> tuple[int, ...]:
+    return tuple(int(n) for n in rows)
+
+
+def _of_arms(program: AllocationProgram, dependent: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    """Assumptions about rows as those of their arms."""
+    if program.owners is None:
+        return dependent
+    owners = program.owners
+    return tuple(replace(a, arms=tuple(int(owners[n]) for n in a.arms)) for a in dependent)
 
 
 def _span_of_duels(program: AllocationProgram) -> Span | None:
@@ -233,15 +248,13 @@ def _share_of_differences(
     """How far targets that are differences are from the span, the farthest of them and its column; exactly, not as rounded."""
     origin = program.origin
     assert origin.compared is not None
-    if origin.items is None:
-        assert origin.bandit is not None
-        if not span.assumptions:  # all arms lie in the span, and so do their differences
-            return Fraction(0), 0, 0
-        rows = origin.bandit.arms_in_memory * units
-    else:
-        rows = origin.items.arms_in_memory * units
-        if differences_lie_in(span, rows, int(origin.items.optimal_arms[0])):
-            return Fraction(0), 0, 0
+    compared = origin.bandit if origin.items is None else origin.items
+    assert compared is not None
+    if program.plays_what_it_compares and not span.assumptions:  # all arms lie in the span, and so do their differences
+        return Fraction(0), 0, 0
+    rows = compared.arms_in_memory * units
+    if not program.plays_what_it_compares and differences_lie_in(span, rows, int(compared.optimal_arms[0])):
+        return Fraction(0), 0, 0
     return largest_share_of_differences(span.modulo, rows, origin.compared[asked])
 
 

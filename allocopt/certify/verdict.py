@@ -88,7 +88,7 @@ def in_balls(
 
 def fits_balls(reduction: Reduction) -> bool:
     """Whether a program is small enough for ball arithmetic."""
-    return bool(reduction.program.n_arms * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
+    return bool(reduction.program.n_rows * reduction.canonical.rank**2 <= _MOST_IN_BALLS)
 
 
 def _sharper(
@@ -167,7 +167,7 @@ def _level(reduction: Reduction, bounds: Bounds) -> float:
 
 
 def certified_over_all(
-    problem: StreamedProblem, bounds: BoundsOverAll, tol: float, reason: str | None, stats: dict[str, Any]
+    problem: StreamedProblem, bounds: BoundsOverAll, method: str, tol: float, reason: str | None, stats: dict[str, Any]
 ) -> Solution:
     """A Solution from bounds that are certified for all arms of a large set, kept as the few arms that matter."""
     bounds = _slightly_wider(bounds, tol)
@@ -179,7 +179,7 @@ def certified_over_all(
         "multipliers": SparseVector(problem.n_arms, pool, bounds.multipliers, pool[:0]),
     }
     return Solution(
-        problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method="active-set", tol=tol,
+        problem.program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method=method, tol=tol,
         binding=bounds.binding, coordinates=problem.coordinates, stats=stats,
         assumptions=problem.assumptions,
     )  # fmt: skip
@@ -205,7 +205,7 @@ def nothing_left(reduction: Reduction) -> bool:
 def _met(reduction: Reduction) -> bool:
     """Whether what is fixed meets every constraint for sure."""
     problem, program = reduction.canonical, reduction.program
-    if not len(reduction.targets) or violation(problem, np.zeros(len(problem.features))) <= 1.0:
+    if not len(reduction.targets) or violation(problem, np.zeros(problem.n_variables)) <= 1.0:
         return True
     if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
         return False

@@ -236,7 +236,7 @@ class LinearBandit:
         )
 
 
-def checked_noise(value: Any, n_arms: int, error: type[AllocoptError]) -> float | Array:
+def checked_noise(value: Any, n_arms: int, error: type[AllocoptError], what: str = "arms") -> float | Array:
     """σ² as one number, also where it is given once per arm and is the same; else as a read-only vector."""
     name = "noise_variance"
     if np.ndim(value) == 0 if isinstance(value, np.ndarray) else not _is_listed(value):
@@ -246,7 +246,7 @@ def checked_noise(value: Any, n_arms: int, error: type[AllocoptError]) -> float 
     each = vector(name, value, error)
     if len(each) != n_arms:
         raise error(
-            f"{name}: expected a positive, finite number, or one for each of the {n_arms} arms, got {len(each)} numbers"
+            f"{name}: expected a positive, finite number, or one for each of the {n_arms} {what}, got {len(each)} numbers"
         )
     if not (each > 0).all():
         i = int(np.flatnonzero(~(each > 0))[0])

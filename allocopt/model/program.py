@@ -1,6 +1,8 @@
 r"""AllocationProgram, the one convex program behind everything; `programs` has its named instances.
 
 minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ/σ_i²
+
+Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over the rows f of a matrix F_i.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from allocopt.base.validation import Array, IntArray, frozen, in_range, index_ar
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
+from allocopt.model.feature_rows import feature_rows, row_variances
 from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
@@ -51,6 +54,9 @@ class Origin:
     """The names of the features, where these are not the bandit's arms."""
 
 
+OBSERVED = ("semi_bandit", "side_observations")
+"""Programs in which what an arm shows is not its own row."""
+
 _ARRAYS = ("features", "costs", "targets", "radii", "lower", "upper", "target_arms")
 
 
@@ -61,8 +67,10 @@ class AllocationProgram:
 
     Parameters
     ----------
-    features : array_like, shape (k, d)
-        f_i: playing i once adds f_i f_iᵀ/σ_i² to the information matrix H.
+    features : array_like, shape (k, d) or (k, p, d), or a list of vectors and matrices
+        f_i: playing i once shows ⟨f_i, θ⟩ plus noise and adds f_i f_iᵀ/σ_i² to the information matrix H. A matrix F_i of shape
+        (p_i, d) in place of a vector: playing i shows F_i θ plus noise, and adds F_iᵀF_i/σ_i². They are kept as ``features``,
+        one row for each thing that is shown, with the arm of each row in ``owners``.
     costs : array_like, shape (k,)
         κ_i >= 0. An arm of cost 0 without an upper bound is *free*: it gets α = inf and its direction is known exactly.
     targets : array_like, shape (m, d)
@@ -72,7 +80,10 @@ class AllocationProgram:
     lower, upper : array_like, shape (k,), optional
         0 <= l <= u <= inf; by default 0 and inf.
     noise_variance : float or array_like, shape (k,), optional
-        σ_i² > 0, by default 1. The certificate takes them as they are: no feature is divided by a rounded σ_i.
+        σ_i² > 0, by default 1. The certificate takes them as they are: no feature is divided by a rounded σ_i. Where arms
+        show several things, one for each row is possible, too, as a list with a number or a list for each arm.
+    owners : array_like of int, optional
+        Where ``features`` are the rows of matrices already: the arm of each row, in increasing order.
 
     Examples
     --------
@@ -86,6 +97,14 @@ class AllocationProgram:
     >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 1], [[1, 0], [0, 1]], [1, 1], noise_variance=[4, 1])
     >>> ao.solve(p).allocation.round(6)
     array([4., 1.])
+
+    Arms that show several things: the second shows both coordinates at once.
+
+    >>> p = AllocationProgram([[1, 0], [[1, 0], [0, 1]]], [1, 1], [[1, 0], [0, 1]], [0.5, 1])
+    >>> p
+    AllocationProgram(general, n_arms=2, n_targets=2, dim=2, n_rows=3)
+    >>> ao.solve(p).allocation.round(6)
+    array([1., 1.])
     """
 
     features: Array
@@ -98,7 +117,9 @@ class AllocationProgram:
     """For programs whose targets belong to arms: the arm of each target."""
     origin: Origin = field(default_factory=Origin, repr=False)
     noise_variance: Array | None = None
-    """σ_i², one per arm; None where all are 1."""
+    """σ_i², one per arm, or one per row where arms have several; None where all are 1."""
+    owners: IntArray | None = None
+    """The arm of each row of ``features``; None where every arm has one row."""
 
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
@@ -113,10 +134,10 @@ class AllocationProgram:
     def _check_arrays(self) -> None:
         """Arrays as validated, read-only doubles."""
         put = object.__setattr__
-        features = matrix("features", self.features, InvalidProgram)
+        features, owners = feature_rows(self.features, self.owners)
         if not features.size:
             raise InvalidProgram(f"features: expected at least one row and one column, got shape {features.shape}")
-        k, d = features.shape
+        k, d = len(features) if owners is None else int(owners[-1]) + 1, features.shape[1]
         costs = vector("costs", self.costs, InvalidProgram, length=k)
         targets = matrix("targets", self.targets, InvalidProgram)
         if not len(targets) or targets.shape[1] != d:
@@ -137,9 +158,14 @@ class AllocationProgram:
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
-        noise = _checked_variances(self.noise_variance, costs, lower, upper)
+        given = row_variances(self.noise_variance, owners, k)
+        if owners is None:
+            noise = _checked_variances(given, costs, lower, upper, "arms")
+        else:
+            noise = _checked_variances(given, costs[owners], lower[owners], upper[owners], "rows")
         if self.target_arms is not None:
-            put(self, "target_arms", _checked_target_arms(self.target_arms, features, targets, self.origin.compared))
+            own = features if owners is None else None
+            put(self, "target_arms", _checked_target_arms(self.target_arms, k, own, targets, self.origin.compared))
         for name, array, power, each in (
             ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
             ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
@@ -151,6 +177,7 @@ class AllocationProgram:
         ):  # fmt: skip
             put(self, name, frozen(array))
         put(self, "noise_variance", noise)
+        put(self, "owners", owners)
 
     @property
     def blocks(self) -> ArmBlocks | None:
@@ -160,8 +187,13 @@ class AllocationProgram:
 
     @property
     def n_arms(self) -> int:
-        """k, the number of features."""
-        return len(self.features) if self.blocks is None else self.blocks.shape[0]
+        """k, the number of arms."""
+        return len(self.costs) if self.blocks is None else self.blocks.shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all features: k, unless arms show several things."""
+        return self.n_arms if self.owners is None else len(self.owners)
 
     @property
     def n_targets(self) -> int:
@@ -177,6 +209,28 @@ class AllocationProgram:
     def dim(self) -> int:
         """d, the number of columns."""
         return int(self.features.shape[1]) if self.blocks is None else self.blocks.shape[1]
+
+    @property
+    def plays_what_it_compares(self) -> bool:
+        """Whether targets that are differences are those of rows that playing an arm shows, so that they lie in the span of these."""
+        return self.kind not in ("transductive", *OBSERVED)
+
+    @property
+    def row_owners(self) -> IntArray:
+        """The arm of each row of ``features``, also where every arm has one."""
+        return np.arange(len(self.features)) if self.owners is None else self.owners
+
+    def shown(self, arm: int) -> Array:
+        """F_i: what playing an arm shows, one row for each thing.
+
+        Examples
+        --------
+        >>> AllocationProgram([[1, 0], [[1, 0], [0, 1]]], [1, 1], [[1, 1]], [1]).shown(1)
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        rows: Array = self.features[self.row_owners == arm]
+        return rows
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -225,20 +279,20 @@ class AllocationProgram:
         return f"the difference of {what} {j} to {what} {i}"
 
     def __repr__(self) -> str:
+        rows = "" if self.owners is None else f", n_rows={len(self.features)}"
         bounded = ", bounded" if self.bounded else "" if self.blocks is None else ", streamed"
-        return (
-            f"AllocationProgram({self.kind}, n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{bounded})"
-        )
+        sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"
+        return f"AllocationProgram({self.kind}, {sizes}{bounded})"
 
 
-def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array) -> Array | None:
-    """One variance per arm, or None where all are 1.
+def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array, what: str) -> Array | None:
+    """One variance per arm (or row: ``what``), or None where all are 1.
 
     What the certificate computes with is κσ², l/σ² and u/σ²: these must be in the range of costs and bounds.
     """
     if value is None:
         return None
-    given = checked_noise(value, len(costs), InvalidProgram)
+    given = checked_noise(value, len(costs), InvalidProgram, what)
     if isinstance(given, float):
         given = frozen(np.full(len(costs), given))
     if (given == 1.0).all():
@@ -249,15 +303,21 @@ def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array) -> 
     return given
 
 
-def _checked_target_arms(value: Any, features: Array, targets: Array, compared: IntArray | None) -> IntArray:
-    """One arm per target, in increasing order; unless targets are differences, they are these arms."""
-    arms = index_array("target_arms", value, len(features), InvalidProgram)
+def _checked_target_arms(
+    value: Any, n_arms: int, features: Array | None, targets: Array, compared: IntArray | None
+) -> IntArray:
+    """One arm per target, in increasing order; unless targets are differences, they are these arms (``features``)."""
+    arms = index_array("target_arms", value, n_arms, InvalidProgram)
     if len(arms) != len(targets) or not np.array_equal(arms, value):
         raise InvalidProgram(
             f"target_arms: expected {len(targets)} arms, one per target, in increasing order, got {len(arms)}"
             + (" in another order" if len(arms) == len(targets) else "")
         )
-    differ = np.zeros(0) if compared is not None else np.flatnonzero((features[arms] != targets).any(axis=1))
+    if compared is not None:
+        return arms
+    if features is None:
+        raise InvalidProgram("target_arms: expected arms of one row each, whose targets they are, got arms of several")
+    differ = np.flatnonzero((features[arms] != targets).any(axis=1))
     if len(differ):
         j = int(differ[0])
         raise InvalidProgram(

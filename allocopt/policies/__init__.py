@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
     from allocopt.policies.phase import Phase
+    from allocopt.policies.tracking.allocation_tracking import AllocationTracking
     from allocopt.policies.tracking.end_of_optimism import EndOfOptimism
     from allocopt.policies.tracking.optimal_tracking import OptimalTracking
     from allocopt.policies.ucb import UCB
@@ -28,6 +29,7 @@ __all__ = [
     "AOIDS",
     "NAMES",
     "UCB",
+    "AllocationTracking",
     "EndOfOptimism",
     "LinTS",
     "LinUCB",
@@ -48,6 +50,7 @@ _MODULES = {
     "AOIDS": "field.ao_ids",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
+    "AllocationTracking": "tracking.allocation_tracking",
 }
 _OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
 

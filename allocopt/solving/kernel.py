@@ -163,7 +163,7 @@ def _solve_quotient(
     # try the arms that the known pair uses first: most often they suffice, which the certificate, over all arms, decides
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
-        problem = some, None, ratios[:n], None, None, 0.0  # `newton_problem.Problem`
+        problem = some, None, ratios[:n], None, None, 0.0, None  # `newton_problem.Problem`
         x, y = begin(problem, start[:n], lam[:n], warm)
         steps, own_gap, found = minimise(problem, x, y, tol, _MOST_STEPS, None, None, None)
         spent += steps
@@ -184,7 +184,7 @@ def _solve_quotient(
 
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F)
+_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F, _NONE)
 _tuple_of: Any = types.Tuple
 _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
 _THIS_PROCESS: dict[str, tuple[Any, ...]] = {

@@ -67,7 +67,7 @@ def _candidates(reduction: Reduction, first: Solution, monitor: Monitor) -> Iter
         yield better
     if problem.upper is None:
         return
-    some = np.full(len(problem.features), np.inf)
+    some = np.full(problem.n_variables, np.inf)
     for _ in range(_MOST_ROUNDS):
         part = dataclasses.replace(problem, upper=None if np.isinf(some).all() else some)
         found = _solved(part, monitor)

@@ -57,7 +57,7 @@ def solve(
     program : AllocationProgram
         From ``allocopt.programs`` or given by its arrays.
     method : str
-        "auto", "closed-form", "interior-point", "active-set", "streaming", "frank-wolfe" or "conic"; ``allocopt methods``
+        "auto", "closed-form", "design", "interior-point", "active-set", "streaming", "frank-wolfe" or "conic"; ``allocopt methods``
         tells them apart.
     tol : float
         Relative gap (upper − lower)/lower to reach.
@@ -211,7 +211,7 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
 
 def _even_allocation(problem: Canonical) -> Bounds:
     """What a method that never reported anything leaves us with: every arm alike."""
-    alpha = 1.0 / np.einsum("ij,ij->i", problem.features, problem.features)
+    alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
     if problem.upper is not None:
         alpha = np.minimum(alpha, problem.upper)
     return evaluate(problem, alpha, np.ones(len(problem.targets)))
@@ -237,7 +237,7 @@ def solve_streamed(
         stats["seconds"] = monitor.seconds
         if best is None:
             raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
-        return certified_over_all(problem, cast(BoundsOverAll, best), tol, why, stats)
+        return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
     if not problem.rank:
         monitor.record(BoundsOverAll.nothing_to_explore(), 0)

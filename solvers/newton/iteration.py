@@ -27,7 +27,6 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.linear.dense import (
     add_diagonal,
     add_entries,
-    add_products,
     back,
     choose,
     cross,
@@ -50,8 +49,12 @@ from allocopt.solvers.newton.problem import (
     DEFAULT,
     Problem,
     Tuning,
+    add_curvature,
+    by_arm,
+    by_column,
     images,
     in_basis,
+    n_arms,
     relative_gap,
     rows_in_basis,
     white,
@@ -208,9 +211,9 @@ def minimise(
     tick: Callable[[], None] | None, watch: Callable[[Array, Array, int], None] | None,
 ) -> Any:  # fmt: skip
     """Newton's method from the start (x, y), which it changes, until the gap is well below ``tol`` or stays the same."""
-    features, targets, ratios, base, upper, offset = problem
+    features, targets, ratios, base, upper, offset, owners = problem
     numbers = DEFAULT if tuning is None else tuning
-    k, capped, pairs = features.shape[1], capped_arms(upper), len(x)
+    k, capped, pairs = n_arms(features, owners), capped_arms(upper), len(x)
     m = pairs - k - n_capped(capped)
     alpha, nu, best = x[m : m + k], y[:m], (np.empty(pairs), np.empty(pairs), np.empty(m), np.empty(m))
     residual_primal, residual_dual, residual_products = np.empty(m), np.empty(k), np.empty(pairs)
@@ -218,18 +221,18 @@ def minimise(
     nu_kept, lam, weights, curvature = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     goal = gap_goal(base, upper, tol, numbers.gap_fraction, numbers.bounded_gap_fraction)
     best_gap, least_distance, idle, steps = np.inf, np.inf, 0, 0  # idle: steps since one of the two was last halved
-    basis = whitener(features, alpha, base)[1]  # everything from here on is in the basis in which M = I at the start
+    basis = whitener(features, by_column(alpha, owners), base)[1]  # from here on: that in which M = I at the start
     features, targets, base = cross(basis, features), in_basis(targets, basis), rows_in_basis(base, basis)
     while True:
         if tick is not None:
             tick()
-        regular, basis = whitener(features, alpha, base)
+        regular, basis = whitener(features, by_column(alpha, owners), base)
         if not regular:
             break
         a = cross(basis, features)
         b = images(a, targets, ratios, basis)
         g = squared_lengths(b)
-        jacobian = squared_ratios(cross(b, a), g)  # ∂h/∂α, a row for each constraint
+        jacobian = by_arm(squared_ratios(cross(b, a), g), owners)  # ∂h/∂α, a row for each constraint
         residuals(g, back(jacobian, nu), x, y, capped, residual_primal, residual_dual)
         cost, mu = total(alpha), dot(x, y) / pairs  # μ: the duality measure
         distance = mu * pairs + magnitude(residual_dual, alpha) + magnitude(residual_primal, nu)
@@ -247,7 +250,7 @@ def minimise(
             break
         newton_weights(x, y, g, scaling, weights, curvature)
         matrix = gram(jacobian, weights)  # one for predictor and corrector
-        add_products(matrix, 2.0, cross(a, a), cross(a, cross(weighted(b, curvature), a)))
+        add_curvature(matrix, cross(a, a), cross(a, cross(weighted(b, curvature), a)), owners)
         add_barrier(matrix, scaling, m, capped)
         definite, factor = factorised(matrix)
         if not definite:
@@ -266,6 +269,10 @@ def minimise(
 
 
 STEPS: tuple[Callable[..., Any], ...] = (
+    n_arms,
+    by_column,
+    by_arm,
+    add_curvature,
     in_basis,
     rows_in_basis,
     images,

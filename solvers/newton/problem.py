@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.tolerances import NOT_ZERO
-from allocopt.base.validation import Array
+from allocopt.base.validation import Array, IntArray
 from allocopt.certify.certificate import best_scale
 from allocopt.linear.dense import (
+    add_products,
     cross,
     dot,
     largest,
@@ -28,9 +29,13 @@ __all__ = [
     "DEFAULT",
     "Problem",
     "Tuning",
+    "add_curvature",
     "bounded_gap",
+    "by_arm",
+    "by_column",
     "images",
     "in_basis",
+    "n_arms",
     "relative_gap",
     "rows_in_basis",
     "tuning_of",
@@ -56,6 +61,8 @@ class Problem(NamedTuple):
     """u: the most that α may be; inf where there is no limit."""
     offset: float
     """Cost of the lower bounds."""
+    owners: IntArray | None
+    """The arm of each column of ``features``, in increasing order; None where every arm has one."""
 
 
 class Tuning(NamedTuple):
@@ -112,6 +119,37 @@ def white(features: Array, targets: Array | None, ratios: Array, base: Array | N
     a = cross(basis, features)
     b = scaled_columns(a, ratios) if targets is None else cross(basis, targets)
     return regular, basis, a, b, squared_lengths(b)
+
+
+# Arms with several columns: sums over the columns of each
+
+
+def n_arms(features: Array, owners: IntArray | None) -> int:
+    """The number of α."""
+    return features.shape[1] if owners is None else int(owners[-1]) + 1
+
+
+def by_column(alpha: Array, owners: IntArray | None) -> Array:
+    """α of the arm of each column."""
+    return alpha if owners is None else alpha[owners]
+
+
+def by_arm(matrix: Array, owners: IntArray | None) -> Array:
+    """Sums over the columns (of a vector: the entries) of each arm."""
+    if owners is None:
+        return matrix
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    sums: Array = np.add.reduceat(matrix, starts, axis=-1)
+    return sums
+
+
+def add_curvature(matrix: Array, left: Array, right: Array, owners: IntArray | None) -> None:
+    """Add 2 L∘R, which are over columns, summed over those of each arm."""
+    if owners is None:
+        add_products(matrix, 2.0, left, right)
+    else:
+        left *= right
+        matrix += 2.0 * by_arm(by_arm(left, owners).T, owners)
 
 
 # The gap that the method itself looks at

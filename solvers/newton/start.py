@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.validation import Array
+from allocopt.base.validation import Array, IntArray
 from allocopt.linear.dense import (
     back,
     cross,
@@ -22,14 +22,14 @@ from allocopt.linear.dense import (
     total,
     whitener,
 )
-from allocopt.solvers.newton.problem import DEFAULT, Problem, Tuning, relative_gap, white
+from allocopt.solvers.newton.problem import DEFAULT, Problem, Tuning, by_arm, by_column, n_arms, relative_gap, white
 
 __all__ = ["STEPS", "begin", "cold_allocation", "near_central_path", "warm_allocation"]
 
 
 def cold_allocation(
     features: Array, targets: Array | None, ratios: Array, base: Array | None, upper: Array | None,
-    alike: Array | None, tuning: Tuning | None,
+    owners: IntArray | None, alike: Array | None, tuning: Tuning | None,
 ) -> Array:  # fmt: skip
     """An interior α that costs little, scaled to meet the constraints with room to spare where it may be scaled.
 
@@ -38,7 +38,7 @@ def cold_allocation(
     size would dominate the cost: so α is cut down, to its mean or its least entry, if this makes it very much cheaper.
     """
     numbers = DEFAULT if tuning is None else tuning
-    k = features.shape[1]
+    k = n_arms(features, owners)
     even, trial = np.empty(k), np.empty(k)
     if alike is None:
         for j in lanes(k):
@@ -60,7 +60,7 @@ def cold_allocation(
             trial[i] = smaller(even[i], cap)
         if upper is not None:
             trial[:] = np.minimum(trial, 0.5 * upper)
-        regular, _, _, _, g = white(features, targets, ratios, base, trial)
+        regular, _, _, _, g = white(features, targets, ratios, base, by_column(trial, owners))
         worst = largest(g) if regular else np.inf
         cost = total(trial) * worst  # once it is scaled
         if attempt == 0:
@@ -79,7 +79,7 @@ def cold_allocation(
 
 def warm_allocation(
     features: Array, targets: Array | None, ratios: Array, base: Array | None, upper: Array | None, offset: float,
-    alpha: Array, lam: Array, tuning: Tuning | None,
+    owners: IntArray | None, alpha: Array, lam: Array, tuning: Tuning | None,
 ) -> Any:  # fmt: skip
     """How far from optimal the pair (α, λ) of a similar problem seems to be, and its α moved inwards by about as much."""
     numbers = DEFAULT if tuning is None else tuning
@@ -88,10 +88,10 @@ def warm_allocation(
     start, nu = np.empty(k), np.empty(m)
     for i in lanes(k):  # a trace of every arm keeps M regular
         start[i] = alpha[i] + numbers.trace * mean
-    _, basis, a, b, g = white(features, targets, ratios, base, start)
+    _, basis, a, b, g = white(features, targets, ratios, base, by_column(start, owners))
     for j in lanes(m):
         nu[j] = lam[j] * g[j] * g[j]
-    prices = back(squared_ratios(cross(b, a), g), nu)
+    prices = by_arm(back(squared_ratios(cross(b, a), g), nu), owners)
     gap = relative_gap(total(start), g, lam, prices, b, base, basis, upper, offset)
     distance = numbers.cold_distance
     if gap < numbers.cold_distance:  # the first steps remove the rest of the gap
@@ -100,7 +100,7 @@ def warm_allocation(
         start[i] = alpha[i] + distance * mean
     if upper is not None:
         start[:] = np.minimum(start, (1.0 - 0.5 * distance) * upper)
-    stretch = largest(white(features, targets, ratios, base, start)[4]) * (1.0 + distance)
+    stretch = largest(white(features, targets, ratios, base, by_column(start, owners))[4]) * (1.0 + distance)
     if base is None and upper is None:
         for i in lanes(k):
             start[i] *= stretch
@@ -109,7 +109,7 @@ def warm_allocation(
 
 def near_central_path(
     features: Array, targets: Array | None, ratios: Array, base: Array | None, upper: Array | None,
-    alpha: Array, lam: Array, warm: bool, distance: float, tuning: Tuning | None,
+    owners: IntArray | None, alpha: Array, lam: Array, warm: bool, distance: float, tuning: Tuning | None,
 ) -> Any:  # fmt: skip
     """The start (x, y) at an interior α: products x y about equal, and so large that the gap is about ``distance``.
 
@@ -122,13 +122,13 @@ def near_central_path(
         capped = np.flatnonzero(np.isfinite(upper))
         pairs += len(capped)
     x, y, nu = np.empty(pairs), np.empty(pairs), np.empty(m)
-    _, _, a, b, g = white(features, targets, ratios, base, alpha)
+    _, _, a, b, g = white(features, targets, ratios, base, by_column(alpha, owners))
     mu = distance * total(alpha) / pairs
     for j in lanes(m):
         x[j] = larger(1.0 / g[j] - 1.0, min(distance, numbers.start_slack))
         y[j] = larger(mu / x[j], lam[j] * g[j] * g[j] if warm else 0.0)
         nu[j] = y[j]
-    prices = back(squared_ratios(cross(b, a), g), nu)
+    prices = by_arm(back(squared_ratios(cross(b, a), g), nu), owners)
     x_alpha, z = x[m : m + k], y[m : m + k]
     for i in lanes(k):
         x_alpha[i] = alpha[i]
@@ -141,13 +141,13 @@ def near_central_path(
 
 def begin(problem: Problem, alpha: Array, lam: Array, warm: bool) -> Any:
     """The start (x, y), with the default numbers: from the pair (α, λ) of a similar problem if ``warm``, else from nothing."""
-    features, targets, ratios, base, upper, offset = problem
+    features, targets, ratios, base, upper, offset, owners = problem
     distance = DEFAULT.cold_distance
     if warm:
-        distance, start = warm_allocation(features, targets, ratios, base, upper, offset, alpha, lam, None)
+        distance, start = warm_allocation(features, targets, ratios, base, upper, offset, owners, alpha, lam, None)
     else:
-        start = cold_allocation(features, targets, ratios, base, upper, None, None)
-    return near_central_path(features, targets, ratios, base, upper, start, lam, warm, distance, None)
+        start = cold_allocation(features, targets, ratios, base, upper, owners, None, None)
+    return near_central_path(features, targets, ratios, base, upper, owners, start, lam, warm, distance, None)
 
 
 STEPS: tuple[Callable[..., Any], ...] = (cold_allocation, warm_allocation, near_central_path)

@@ -300,7 +300,7 @@ def test_a_solution_over_all_is_what_the_bounds_say():
             5.0, 4.0, np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.ones(2), np.ones(2), 0.0, pool, np.array([1, 2]), 3
         )
         for tol, status, claimed in ((0.5, "CERTIFIED", (4.0, 5.0)), (0.1, "INACCURATE", (4.0, 5.0))):
-            found = verdict.certified_over_all(problem, made, tol, None, {"n": 1})
+            found = verdict.certified_over_all(problem, made, "active-set", tol, None, {"n": 1})
             assert found.status.name == status and (found.lower, found.upper) == pytest.approx(claimed, rel=1e-11)
             assert found.allocation.tolist() == [INF, 2.0, 2.0, 0.0, 0.0]
             assert found.multipliers.tolist() == [0.0, 3.0, 1.0, 0.0, 0.0]
@@ -308,9 +308,11 @@ def test_a_solution_over_all_is_what_the_bounds_say():
             assert found.method == "active-set" and found.coordinates == problem.coordinates == (1, 2)
             # room only where tol allows it
             assert (found.lower < 4.0) is (found.upper > 5.0) is (status == "CERTIFIED")
-        singular = verdict.certified_over_all(problem, dataclasses.replace(made, upper=INF), 0.5, None, {})
+        singular = verdict.certified_over_all(
+            problem, dataclasses.replace(made, upper=INF), "active-set", 0.5, None, {}
+        )
         assert singular.status is ao.Status.FAILED and "singular" in singular.stats["reason"]
-        nothing = verdict.certified_over_all(problem, BoundsOverAll.nothing_to_explore(), 0.5, None, {})
+        nothing = verdict.certified_over_all(problem, BoundsOverAll.nothing_to_explore(), "active-set", 0.5, None, {})
         assert (nothing.lower, nothing.upper, nothing.status.name) == (0.0, 0.0, "CERTIFIED")
 
 

@@ -187,12 +187,12 @@ def test_the_method_takes_the_same_steps_interpreted_and_compiled(dim, arms, see
     k = len(ratios)
     found = []
     for begin, minimise in ((newton_start.begin, newton.minimise), (kernel.begin, kernel.minimise)):
-        problem = columns, None, ratios, None, None, 0.0
+        problem = columns, None, ratios, None, None, 0.0, None
         x, y = begin(problem, np.zeros(k), lam, False)
         start = x.copy(), y.copy()
         steps, gap, best = minimise(problem, x, y, 1e-8, 60, None, None, None)
         # and again from its solution, for other ratios
-        moved = columns, None, ratios * (1.0 + 0.02 * np.cos(np.arange(k))), None, None, 0.0
+        moved = columns, None, ratios * (1.0 + 0.02 * np.cos(np.arange(k))), None, None, 0.0, None
         x, y = begin(moved, best[0][k:].copy(), best[2], True)
         again = x.copy(), y.copy()
         found.append((start, again, (steps, gap, best), minimise(moved, x, y, 1e-8, 60, None, None, None)))

@@ -12,7 +12,7 @@ from allocopt.insight.instances import counter_example
 # what is wrong with an array, as (words in the message, value); none of them is right for any array argument
 NOT_ARRAYS = {
     "a number": (["dimension"], 3.0),
-    "three-dimensional": (["(2, 2, 2)", "dimension"], np.ones((2, 2, 2))),
+    "four-dimensional": (["(2, 2, 2, 2)", "dimension"], np.ones((2, 2, 2, 2))),
     "ragged": (["row 1 has 1 entries", "row 0 has 2 entries"], [[1.0, 2.0], [3.0]]),
     "half a matrix": (["row 1", "row 0"], [[1.0, 2.0], 3.0]),
     "a string": (["'abc'"], "abc"),

@@ -179,5 +179,5 @@ def test_settings_of_active_set_mean_the_same_for_blocks():
     translated = by_blocks(ActiveSetSettings(max_passes=7, entering=9))
     assert translated.max_passes == 7
     assert translated.pool == ActiveSetSettings(entering=9)
-    assert METHODS["active-set"].for_blocks(None) == (METHODS["streaming"], None)
+    assert METHODS["active-set"].for_blocks(None) == (METHODS["streaming"], by_blocks(ActiveSetSettings()))
     assert METHODS["conic"].for_blocks(None) is None

@@ -33,7 +33,7 @@ def check_agreement(program, tolerances):
     assert max(s.lower for s in answers) <= min(s.upper for s in answers) * (1 + 1e-12)
 
 
-SECOND_ORDER = {"closed-form": 1e-8, "interior-point": 1e-8, "active-set": 1e-8}
+SECOND_ORDER = {"closed-form": 1e-8, "design": 1e-8, "interior-point": 1e-8, "active-set": 1e-8}
 
 
 @given(bandits())

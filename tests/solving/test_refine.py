@@ -13,7 +13,7 @@ PROBLEM = reduce(ao.programs.regret(random_unit(4, 30))).canonical
 
 def test_every_method_that_is_named_can_be_asked_for():
     bandit = random_unit(3, 8)
-    for name in set(method_names()) - {"closed-form"}:
+    for name in set(method_names()) - {"closed-form", "design"}:  # which need structure
         assert ao.solve(ao.programs.regret(bandit), method=name, tol=1e-4).status is ao.Status.CERTIFIED
 
 

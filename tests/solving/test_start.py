@@ -106,7 +106,11 @@ def test_what_cannot_be_a_start_is_refused_in_words():
         ((1, 2), "auto", "start: expected a Solution, got a tuple"),
         (other, "auto", "start: expected the solution of a program with 8 arms, got one with 9"),
         (ao.solve(general), "auto", r"constraints of arms, got one with constraints of its own \(5\)"),
-        (own, "conic", "start: method 'conic' cannot begin from a solution; these can: interior-point, active-set"),
+        (
+            own,
+            "conic",
+            "start: method 'conic' cannot begin from a solution; these can: design, interior-point, active-set",
+        ),
     ):
         with pytest.raises(ao.InvalidOption, match=message):
             ao.solve(program, method=method, start=start)

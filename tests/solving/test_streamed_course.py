@@ -162,3 +162,26 @@ def test_a_tolerance_below_rounding_ends_and_says_so():
     assert s.status is ao.Status.INACCURATE
     assert "rounding" in s.stats["reason"]
     assert s.gap < 1e-8
+
+
+def test_copies_of_arms_are_in_the_pool_once():
+    """However many copies there are, the pool holds each arm once, and the answer is that of the arms themselves."""
+    arms, theta = unit_arms(5, 60, seed=3)
+    copies = arms[np.random.default_rng(0).integers(0, 60, 3000)]
+    copies = np.concatenate([arms, copies])
+    once = ao.solve(ao.programs.regret(ao.LinearBandit(arms, theta)))
+    with in_blocks(rows=None, keep=40, enter=12, sample=64):
+        many = ao.solve(ao.programs.regret(streamed_bandit(copies, theta)))
+        design = ao.solve(ao.programs.g_optimal(copies))
+    assert many.stats["arms_in_pool"] <= 59 and design.stats["arms_in_pool"] <= 60
+    assert agree(once, many) and design.lower <= 5.0 <= design.upper
+    assert many.status is design.status is ao.Status.CERTIFIED
+
+
+def test_copies_with_gaps_of_their_own_are_different_arms():
+    arms, _ = unit_arms(3, 40, seed=4)
+    gaps = np.random.default_rng(1).uniform(0.2, 1.0, 80)
+    with in_blocks(rows=None, keep=40, enter=12, sample=64):
+        streamed = ao.optimal_pulls(np.concatenate([arms, arms]), gaps, 1000)
+    assert agree(ao.optimal_pulls(np.concatenate([arms, arms]), gaps, 1000), streamed)
+    assert streamed.status is ao.Status.CERTIFIED

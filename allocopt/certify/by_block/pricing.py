@@ -17,7 +17,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.frame import Frame
 from allocopt.linear.floating import UNIT
 from allocopt.linear.quotient_map import QuotientMap
-from allocopt.model.arms.blocks import scratch
+from allocopt.model.arms.blocks import first_of_copies, scratch
 from allocopt.model.arms.survey import largest_entries
 from allocopt.model.streamed_program import GapRule
 
@@ -137,6 +137,11 @@ class PriceTask:
         if not len(relevant):
             return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
         frame = self.frame
+        if len(relevant) > len(
+            frame.spectrum
+        ):  # of copies one stands for all, and leaves the places of the others to other arms
+            columns = block if given is None else np.column_stack([block, given])
+            relevant = relevant[first_of_copies(columns[relevant])]
         rows = block[relevant]
         gaps = self.gaps.careful(rows, None if given is None else given[relevant])
         weights = gaps if noise is None else gaps * noise[relevant]

@@ -27,6 +27,7 @@ from allocopt.linear.modulo import Modulo
 from allocopt.linear.quotient_map import QuotientMap
 from allocopt.linear.span import column_units, free_span
 from allocopt.model.arms import spanning, survey
+from allocopt.model.arms.blocks import first_of_copies
 from allocopt.model.program import AllocationProgram
 
 __all__ = ["BoundsOverAll", "Pass", "StreamedProblem"]
@@ -97,12 +98,19 @@ class StreamedProblem:
     def first_pool(self) -> IntArray:
         """A sample of all arms, and those of the smallest gaps."""
         few = self.sample[:: max(1, len(self.sample) // (survey.KEEP * self.rank))]
-        return self.playable(np.union1d(few, self.blocks.survey.top[: survey.KEEP * self.rank // 2]))
+        return self.candidates(np.union1d(few, self.blocks.survey.top[: survey.KEEP * self.rank // 2]))
 
     def playable(self, indices: IntArray) -> IntArray:
         """Those of some arms that cost something and are not multiples of free ones."""
         indices = np.setdiff1d(indices, self.blocks.free)
         return indices[self.quotient(self.store.rows(indices)).any(axis=1)]
+
+    def candidates(self, indices: IntArray) -> IntArray:
+        """Those of some arms that can be in a pool, without copies: the first of each set of equal arms stands for all."""
+        arms = self.playable(indices)
+        rows = self.store.rows(arms)
+        given = self.blocks.given
+        return arms[first_of_copies(rows if given is None else np.column_stack([rows, given[arms]]))]
 
     def pair(self, arms: IntArray, allocation: Array, multipliers: Array) -> tuple[IntArray, Array, Array] | None:
         """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
@@ -162,7 +170,7 @@ class StreamedProblem:
         if not (np.isfinite(worst) and np.isfinite(top_price)):
             raise SolverFailed("the information matrix is numerically singular")
         total = max(float(multipliers.sum()), 1e-300)
-        scale = (float(multipliers @ g) / total) ** 2 / frame.plain_price(part.features[int(np.argmax(prices))]) / total
+        scale = (float(multipliers @ g) / total) ** 2 / frame.plain_price(part.features[[np.argmax(prices)]]) / total
         binding = np.union1d(
             pool[(g >= (1.0 - BINDING) * worst) | (multipliers > BINDING * multipliers.max())],
             found.targets[found.constraints >= (1.0 - BINDING) * worst],

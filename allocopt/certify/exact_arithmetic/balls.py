@@ -75,15 +75,26 @@ class _Proof:
         return lower, self._upper_bound(alpha, inverse)
 
     def _inverse(self, alpha: list[fmpq]) -> arb_mat | None:
-        used = [i for i, x in enumerate(alpha) if x > 0]
+        by_row = self.exact.by_row(alpha)
+        used = [i for i, x in enumerate(by_row) if x > 0]
         if len(used) < self.rank:
             return None
         rows = _balls([self.exact.features[i] for i in used], self.rank)
-        weighted = arb_mat([[arb(alpha[i]) * rows[n, c] for c in range(self.rank)] for n, i in enumerate(used)])
+        weighted = arb_mat([[arb(by_row[i]) * rows[n, c] for c in range(self.rank)] for n, i in enumerate(used)])
         try:
             return (rows.transpose() * weighted).inv()
         except ZeroDivisionError:
             return None
+
+    def _by_arm(self, prices: list[arb]) -> list[arb]:
+        """Prices of arms from those of rows."""
+        exact = self.exact
+        if exact.owners is None or exact.weights is None:
+            return prices
+        sums = [arb(0)] * len(exact.arms)
+        for i, w, price in zip(exact.owners, exact.weights, prices, strict=True):
+            sums[i] += arb(w) * price
+        return sums
 
     def _ratios(self, inverse: arb_mat) -> list[arb]:
         """||t_j||²_{H^-1} / ρ_j."""
@@ -111,7 +122,7 @@ class _Proof:
         rows = arb_mat([[self.targets[n, c] for c in range(self.rank)] for n in on])
         directions = rows * inverse
         scaled = arb_mat([[lam[i] * directions[i, c] for c in range(self.rank)] for i in range(len(on))])
-        prices = _quadratic_forms(self.features, directions.transpose() * scaled)
+        prices = self._by_arm(_quadratic_forms(self.features, directions.transpose() * scaled))
         self.widest_price = max(_width(p) for p in prices)
         strength = sum((scaled[i, c] * rows[i, c] for i in range(len(on)) for c in range(self.rank)), arb(0))
         total = sum((arb(weights[self.asked[n]]) for n in on), arb(0))

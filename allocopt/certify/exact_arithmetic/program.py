@@ -32,19 +32,31 @@ __all__ = ["ExactProgram", "exact_program"]
 class ExactProgram:
     """The program modulo the free arms, in the coordinates of the quotient. ``None`` in ``upper`` is ∞.
 
-    In the variables β_i = α_i/σ_i²: costs κ_iσ_i², bounds l_i/σ_i² and u_i/σ_i², and H = Σ β_i f_i f_iᵀ.
+    In the variables β_i = α_i/σ_i²: costs κ_iσ_i², bounds l_i/σ_i² and u_i/σ_i², and H = Σ β_i f_i f_iᵀ. Where arms show several
+    things, each with noise of its own, the variables stay α, and H = Σ α_i Σ_n w_n f_n f_nᵀ over the rows n of i with w_n = 1/σ_n².
     """
 
     arms: list[int]
     """The arms that are not free."""
     features: list[Row]
+    """Their rows."""
     costs: Row
     lower: Row
     upper: list[fmpq | None]
     targets: list[Row]
     radii: Row
     variances: Row
-    """σ_i² of these arms."""
+    """σ_i² of these arms (1 where rows have weights)."""
+    owners: list[int] | None = None
+    """The place in ``arms`` of each row; None where every arm has one row."""
+    weights: Row | None = None
+    """w_n of each row, where arms have several."""
+
+    def by_row(self, alpha: Row) -> Row:
+        """The weights of the rows in H, for variables α (β where every arm has one row)."""
+        if self.owners is None or self.weights is None:
+            return alpha
+        return [alpha[i] * w for i, w in zip(self.owners, self.weights, strict=True)]
 
 
 def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgram:
@@ -74,6 +86,14 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
         if radius <= 0:
             raise InvalidProof(f"target {j} has exact radius {radius}; nothing is proven")
     noise = program.noise_variance
+    if program.owners is not None:
+        place = {arm: n for n, arm in enumerate(arms)}
+        rows = [n for n, arm in enumerate(program.owners.tolist()) if arm in place]
+        return ExactProgram(
+            arms, [features[n] for n in rows], [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
+            targets, radii, [fmpq(1)] * len(arms), [place[int(program.owners[n])] for n in rows],
+            [fmpq(1) if noise is None else 1 / rational(noise[n]) for n in rows],
+        )  # fmt: skip
     variances = [fmpq(1) if noise is None else rational(noise[i]) for i in arms]
     return ExactProgram(
         arms, [features[i] for i in arms], [costs[i] * v for i, v in zip(arms, variances, strict=True)],

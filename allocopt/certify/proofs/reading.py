@@ -24,7 +24,7 @@ from allocopt.base.json_data import read_json
 from allocopt.base.validation import finite_number, in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
 from allocopt.certify.enclosure import enclose
-from allocopt.certify.proofs.writing import FORMAT, LARGEST_DOUBLE, VERSION, double_above, double_below
+from allocopt.certify.proofs.writing import FORMAT, LARGEST_DOUBLE, VERSIONS, double_above, double_below
 from allocopt.certify.verdict import recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
@@ -68,8 +68,9 @@ def load_solution(path: str | PathLike[str]) -> Solution:
     version = document.get("version")
     if version == 1 and isinstance(version, int) and not isinstance(version, bool):
         raise InvalidProof(f"{source}: this proof was made by an older version of allocopt; solve again")
-    if version != VERSION or isinstance(version, bool):
-        raise InvalidProof(f"{source}: expected version {VERSION}, got {version!r}; update allocopt")
+    if version not in VERSIONS or isinstance(version, bool):
+        wanted = " or ".join(map(str, VERSIONS))
+        raise InvalidProof(f"{source}: expected version {wanted}, got {version!r}; update allocopt")
     try:
         for place, problem in _bad_numbers(document):
             raise InvalidProof(f"{place}: {problem}")
@@ -113,7 +114,7 @@ def _checked(document: dict[str, Any]) -> Solution:
     if not _within(proven, lower, upper):  # these are rounded by a margin: balls decide where that is too little
         enclosure = enclose(found, _BITS)
         proven = enclosure.lower, enclosure.upper
-    if not _within(proven, lower, upper) and program.n_arms * program.dim**2 <= _SMALL:
+    if not _within(proven, lower, upper) and program.n_rows * program.dim**2 <= _SMALL:
         verdict = referee.judge(document)  # balls have a width too
         proven = double_below(verdict.lower), double_above(verdict.upper)
     if not _within(proven, lower, upper):
@@ -151,13 +152,13 @@ def _claimed_status(
 
 def _check_quotient(quotient: dict[str, Any], program: AllocationProgram) -> None:
     """The witness for the referee; the proof here finds its own."""
-    sizes = {"pivot_arms": program.n_arms, "pivot_columns": program.dim, "basis_arms": program.n_arms,
+    sizes = {"pivot_arms": program.n_rows, "pivot_columns": program.dim, "basis_arms": program.n_rows,
              "coordinates": program.dim}  # fmt: skip
     for name, size in sizes.items():
         index_list(f"quotient.{name}", _entry(quotient, name, list), size)
     if set(quotient["pivot_columns"]) & set(quotient["coordinates"]):
         raise InvalidProof("quotient: a column is both eliminated and kept")
-    if not set(quotient["pivot_arms"]) <= set(program.free.tolist()):
+    if not set(program.row_owners[quotient["pivot_arms"]].tolist()) <= set(program.free.tolist()):
         raise InvalidProof("quotient.pivot_arms: an arm is not free")
 
 

@@ -23,13 +23,14 @@ from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.reduction import Quotient, reduce
 from allocopt.certify.verdict import recertify
 from allocopt.model.contexts import ContextualBandit
-from allocopt.model.program import AllocationProgram
+from allocopt.model.program import OBSERVED, AllocationProgram
 from allocopt.model.solution import Solution
 
-__all__ = ["FORMAT", "VERSION", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
+__all__ = ["FORMAT", "VERSIONS", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
 
 FORMAT = "allocopt-proof"
-VERSION = 2
+VERSIONS = (2, 3)
+"""3 where an arm shows something else than one row of its own, which readers of version 2 would not know; else 2."""
 LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
@@ -52,7 +53,7 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
     assumptions, status = solution.assumptions, solution.status
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSIONS[program.owners is not None or program.kind in OBSERVED],
         "program": _describe(solution.program),
         "quotient": {
             "pivot_arms": list(quotient.pivot_arms),
@@ -157,8 +158,10 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
     if origin.constant is not None:
         described["constant"] = origin.constant
     if program.kind == "general":
-        for name in ("features", "targets"):
-            described[name] = getattr(program, name).tolist()
+        described["features"] = program.features.tolist()
+        if program.owners is not None:  # a matrix for every arm
+            described["features"] = [program.shown(i).tolist() for i in range(program.n_arms)]
+        described["targets"] = program.targets.tolist()
         for name in ("costs", "radii", "lower", "upper"):
             described[name] = _numbers(getattr(program, name))
         if program.noise_variance is not None:

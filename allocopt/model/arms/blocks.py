@@ -14,7 +14,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.model.arms.fingerprints import fingerprint
 from allocopt.model.arms.store import Task
 
-__all__ = ["block_rows", "looks_at_all", "rows_as_doubles", "scan_rows", "scratch"]
+__all__ = ["block_rows", "first_of_copies", "looks_at_all", "rows_as_doubles", "scan_rows", "scratch"]
 
 _BLOCK_ENTRIES = 160_000  # of a block: it and its image fit into a core's cache, and numpy's overhead stays small
 
@@ -80,6 +80,15 @@ def rows_as_doubles(rows: np.ndarray[Any, Any], indices: IntArray) -> Array:
     if changed is not None:
         as_doubles("arms", rows[changed[0]][None, :], InvalidInstance, first_row=int(indices[changed[0]]))
     return doubles
+
+
+def first_of_copies(rows: Array) -> IntArray:
+    """Places of rows that are all different, the first of each set of equal ones, in increasing order."""
+    if not rows.size:
+        return np.arange(min(len(rows), 1))
+    plain = np.ascontiguousarray(rows) + 0.0  # −0.0 becomes 0.0
+    whole = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
+    return np.sort(np.unique(whole, return_index=True)[1])
 
 
 def looks_at_all(aligned: Sequence[Any]) -> bool:

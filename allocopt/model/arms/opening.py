@@ -16,8 +16,8 @@ from allocopt.model.arms.store import ArmStore
 
 __all__ = ["open_store"]
 
-LARGE = 400_000
-"""Entries from which a set of arms is seen through a store: below, everything fits in a cache or nearly so."""
+LARGE = 100_000
+"""Entries from which a set of arms is seen through a store: from about here a few passes over blocks cost less than whole arrays."""
 SHARED = 2_000_000
 """Entries from which an array is used where it is; smaller ones are copied, so that users may change theirs."""
 MANY = 10_000  # arms that such a set has at least: a few arms of very many coordinates are another problem

@@ -263,8 +263,10 @@ class Schedule:
         now = self.length if t is None else self._round(t)
         counts = (self.played + self.pulls_at(now)).astype(np.float64)
         program = self.solution.program
+        if program.owners is not None:
+            counts = counts[program.owners]  # of rows
         if program.noise_variance is not None:
-            counts /= program.noise_variance
+            counts = counts / program.noise_variance
         return ConstraintCheck(
             now,
             np.arange(program.n_targets) if program.target_arms is None else program.target_arms,
@@ -276,7 +278,10 @@ class Schedule:
     @cached_property
     def _directions(self) -> Directions:
         program = self.solution.program
-        return Directions.of(program.features, program.targets, self.free_arms)
+        free = self.free_arms
+        if program.owners is not None:  # arms that show several things free all their rows
+            free = np.flatnonzero(np.isin(program.owners, free))
+        return Directions.of(program.features, program.targets, free)
 
     def _round(self, t: float) -> int:
         now = whole_number("t", t, InvalidOption)
