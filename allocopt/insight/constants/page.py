@@ -47,9 +47,10 @@ row. *Shares* of an allocation are judged by what it costs to play them, which t
 
 _FOOT = """## What was read where
 
-Read in the source itself: The End of Optimism?, CombinatorialBandits.jl, TensorZero, PICOS, SLSEdesign, and the repository of FWS. Quoted at
-second hand, so check the source before you rely on what is said to be *printed*: Table 1 of the FWS preprint (204.27), the text of
-AO-IDS (64), the β* of TTEI, the figure of Boyd & Vandenberghe, and the theorems of older papers. The proven intervals do not depend on it.
+Read in the source itself: The End of Optimism?, CombinatorialBandits.jl, TensorZero, PICOS, SLSEdesign, and the repository of
+FWS. Quoted at second hand, so check the source before you rely on what is said to be *printed*: Table 1 of the FWS preprint
+(204.27), the text of AO-IDS (64), the β* of TTEI, the figure of Boyd & Vandenberghe, and the theorems of older papers. The proven
+intervals do not depend on it.
 
 ## Not on the page
 
