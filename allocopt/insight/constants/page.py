@@ -45,7 +45,14 @@ wrong, by at most 1e-3 relatively. **differs**: it is not the value of this inst
 row. *Shares* of an allocation are judged by what it costs to play them, which the certificate bounds beside the optimum.
 """
 
-_FOOT = """## Not on the page
+_FOOT = """## What was read where
+
+Read in the source itself: The End of Optimism?, CombinatorialBandits.jl, TensorZero, PICOS, SLSEdesign, and the repository of
+FWS. Quoted at second hand, so check the source before you rely on what is said to be *printed*: Table 1 of the FWS preprint
+(204.27), the text of AO-IDS (64), the β* of TTEI, the figure of Boyd & Vandenberghe, and the theorems of older papers. The proven
+intervals do not depend on it.
+
+## Not on the page
 
 Only numbers whose instance is fully given, with Gaussian noise. Looked at and left out: tests of TensorZero with a regulariser
 (`reg0` > 0: another objective); instances with Bernoulli rewards; examples on random data that are not part of the source (JuMP's
