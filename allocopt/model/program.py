@@ -103,8 +103,8 @@ class AllocationProgram:
     >>> p = AllocationProgram([[1, 0], [[1, 0], [0, 1]]], [1, 1], [[1, 0], [0, 1]], [0.5, 1])
     >>> p
     AllocationProgram(general, n_arms=2, n_targets=2, dim=2, n_rows=3)
-    >>> ao.solve(p).allocation.round(6)
-    array([1., 1.])
+    >>> round(ao.solve(p).value, 6)
+    2.0
     """
 
     features: Array
