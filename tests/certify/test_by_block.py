@@ -334,3 +334,16 @@ def test_arms_that_were_written_to_are_not_looked_at():
         arms[3] += 0.25
         with pytest.raises(ao.AllocoptError, match="chang"):
             StreamedProblem(program)
+
+
+def test_equal_arms_of_different_variances_are_no_copies():
+    """The cheaper of two equal arms to learn from decides the value, whichever comes first."""
+    rng = np.random.default_rng(3)
+    some = rng.normal(size=(12, 3))
+    arms, theta = np.repeat(some, 4, axis=0), rng.normal(size=3)
+    for variances in (np.tile([9.0, 1.0, 4.0, 25.0], 12), np.tile([1.0, 25.0, 4.0, 9.0], 12)):
+        program = ao.programs.regret(ao.LinearBandit(arms, theta, variances))
+        small = ao.solve(program)
+        large = ao.solve(ao.programs.regret(ao.LinearBandit(ao.arms.ListedArms(arms), theta, variances)))
+        assert large.status is small.status is ao.Status.CERTIFIED
+        assert large.value == pytest.approx(small.value, rel=1e-7)

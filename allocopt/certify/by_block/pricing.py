@@ -137,11 +137,10 @@ class PriceTask:
         if not len(relevant):
             return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
         frame = self.frame
-        if len(relevant) > len(
-            frame.spectrum
-        ):  # of copies one stands for all, and leaves the places of the others to other arms
-            columns = block if given is None else np.column_stack([block, given])
-            relevant = relevant[first_of_copies(columns[relevant])]
+        if len(relevant) > len(frame.spectrum):
+            # of copies, in all that an arm has, one stands for all, and leaves the places of the others to other arms
+            known = [x[relevant] for x in (block, given, noise) if x is not None]
+            relevant = relevant[first_of_copies(np.column_stack(known))]
         rows = block[relevant]
         gaps = self.gaps.careful(rows, None if given is None else given[relevant])
         weights = gaps if noise is None else gaps * noise[relevant]

@@ -109,8 +109,8 @@ class StreamedProblem:
         """Those of some arms that can be in a pool, without copies: the first of each set of equal arms stands for all."""
         arms = self.playable(indices)
         rows = self.store.rows(arms)
-        given = self.blocks.given
-        return arms[first_of_copies(rows if given is None else np.column_stack([rows, given[arms]]))]
+        own = [x[arms] for x in (self.blocks.given, self.blocks.variances) if x is not None]
+        return arms[first_of_copies(np.column_stack([rows, *own]))]
 
     def pair(self, arms: IntArray, allocation: Array, multipliers: Array) -> tuple[IntArray, Array, Array] | None:
         """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
