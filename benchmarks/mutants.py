@@ -45,7 +45,7 @@ JUDGES = {
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
     "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
-    "allocopt/certify/feasibility.py": ("parts", "balls", "reduction"),
+    "allocopt/certify/limits/feasibility.py": ("parts", "balls", "reduction"),
     "allocopt/certify/exact_arithmetic/balls.py": ("parts", "balls"),
     "allocopt/certify/exact_arithmetic/program.py": ("parts", "reduction", "balls"),
     "allocopt/certify/verdict.py": ("verdict", "by_block", "proof"),
