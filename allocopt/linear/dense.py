@@ -168,7 +168,9 @@ def squared_row_lengths(rows: Array) -> Array:
 
 def group_sums(groups: IntArray, values: Array, count: int) -> Array:
     """Sums of the values of each group, groups being numbered from 0 to count − 1."""
-    sums: Array = np.bincount(groups, values, count).astype(np.float64, copy=False)  # (whole numbers where there are none)
+    sums: Array = np.bincount(groups, values, count).astype(
+        np.float64, copy=False
+    )  # (whole numbers where there are none)
     return sums
 
 

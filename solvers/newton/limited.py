@@ -148,7 +148,10 @@ class _Problem:
         strength, total = float(lam @ point.g), float(lam.sum())
         prices = self.by_variable(lam @ point.products**2)
         slope = strength * strength / max(total, NOT_ZERO) - float((lam @ point.known**2).sum())
-        dual = best_multiple(slope, prices, self.upper, self.costs + self.matrix.T @ mu)[1] - float(mu @ self.room)
+        charges, rent = self.costs + self.matrix.T @ mu, float(mu @ self.room)
+        if (charges[np.isinf(self.upper)] < 0).any():
+            charges, rent = self.costs, 0.0
+        dual = best_multiple(slope, prices, self.upper, charges)[1] - rent
         offset = self.scaled.offset / self.unit
         cost, lower = float(self.costs @ alpha) + offset, max(dual, 0.0) + offset
         lacking = max(

@@ -193,12 +193,14 @@ class _Proof:
 
 
 def _charged(exact: ExactProgram, rents: list[fmpq]) -> tuple[list[fmpq], fmpq]:
-    """κ + Bᵀμ and μᵀb."""
+    """κ + Bᵀμ and μᵀb; for μ = 0 where that would pay for playing an arm without bound, which proves nothing."""
     charges, total = list(exact.costs), fmpq(0)
     for (row, limit), rent in zip(exact.limits, rents, strict=True):
         total += rent * limit
         for i, c in row:
             charges[i] += rent * c
+    if any(c < 0 and u is None for c, u in zip(charges, exact.upper, strict=True)):
+        return exact.costs, fmpq(0)
     return charges, total
 
 

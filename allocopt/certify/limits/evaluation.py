@@ -34,12 +34,16 @@ def evaluate_within(problem: Canonical, alpha: Array, multipliers: Array, row_mu
         charges = least_charges(limits, costs, mu)
         largest_upper = upper * ((1.0 + 4.0 * problem.bound_error) * inflation)
         slope, most_prices, prices = _prices(problem, frame)
-        q, gain = best_multiple(slope, most_prices, largest_upper, charges)
         rent = most_rent(limits, mu)
+        if (charges[np.isinf(upper)] < 0).any() or not np.isfinite(rent):
+            charges, rent = costs, 0.0  # that would pay for playing an arm without bound: only μ = 0 proves anything
+        q, gain = best_multiple(slope, most_prices, largest_upper, charges)
         lower = gain - rent - 8.0 * UNIT * (abs(gain) + abs(rent))
         g, most = _constraints(problem, frame)
         feasible = bool((most <= 1.0).all() and (most_excess(limits, alpha) <= 0.0).all())
         cost = float((costs * alpha).sum()) * (1.0 + gamma(len(alpha) + 4)) if feasible else float("inf")
+        # 1 where an arm is worth what it costs with what it takes of the rows
+        surplus = q * prices - limits.charged(mu) - costs + 1.0
     offset, error = problem.offset, problem.bound_error
     margin = gamma(len(problem.features) + 4)
     cost = (cost + offset * (1.0 + margin)) * (1.0 + error) * inflation
@@ -52,7 +56,6 @@ def evaluate_within(problem: Canonical, alpha: Array, multipliers: Array, row_mu
         lam = multipliers / total * (q * strength * strength)
     lower = lower - 4.0 * UNIT * abs(lower) if np.isfinite(lower) else -np.inf
     # costs are not negative: what is fixed must be paid in any case
-    surplus = q * prices - limits.charged(mu) - costs + 1.0
     rounding = 0.0 if frame is None else 2.0 * frame.drift
     return Bounds(cost, max(lower, least, 0.0), alpha, lam, g, surplus, rounding, row_multipliers=mu)
 
@@ -105,10 +108,11 @@ def most_rent(limits: Limits, mu: Array) -> float:
 
 
 def best_multiple(slope: float, prices: Array, upper: Array, charges: Array) -> tuple[float, float]:
-    """The q >= 0 that maximises q·slope − Σ u_i (q p_i − charge_i)_+, and at most the maximum; −∞ where nothing bounds α."""
+    """The q >= 0 that maximises q·slope − Σ u_i (q p_i − charge_i)_+, and at most the maximum.
+
+    Charges of variables without bound must not be negative.
+    """
     infinite = np.isinf(upper)
-    if (charges[infinite] < 0).any():
-        return 0.0, -np.inf
     dear = infinite & (prices > 0)
     cap = float((charges[dear] / prices[dear]).min(initial=np.inf)) * (1.0 - 4.0 * UNIT)
     bounded = np.flatnonzero(~infinite & (prices > 0))
