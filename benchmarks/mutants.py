@@ -39,23 +39,23 @@ _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before th
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "allocopt/certify/canonical.py": ("limits", "parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/canonical.py": ("linear_limits", "parts", "margins", "both_bounds", "theorem", "balls"),
     "allocopt/certify/frame.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
     "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
-    "allocopt/certify/reduction.py": ("limits", "parts", "reduction", "span", "balls"),
-    "allocopt/certify/limits/evaluation.py": ("limits",),
+    "allocopt/certify/reduction.py": ("linear_limits", "parts", "reduction", "span", "balls"),
+    "allocopt/certify/limits/evaluation.py": ("linear_margins", "linear_limits"),
     "allocopt/certify/limits/feasibility.py": ("parts", "balls", "reduction"),
-    "allocopt/certify/exact_arithmetic/balls.py": ("limits", "parts", "balls"),
-    "allocopt/certify/exact_arithmetic/program.py": ("limits", "parts", "reduction", "balls"),
-    "allocopt/certify/verdict.py": ("limits", "verdict", "by_block", "proof"),
+    "allocopt/certify/exact_arithmetic/balls.py": ("linear_limits", "parts", "balls"),
+    "allocopt/certify/exact_arithmetic/program.py": ("linear_limits", "parts", "reduction", "balls"),
+    "allocopt/certify/verdict.py": ("linear_limits", "verdict", "by_block", "proof"),
     "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
     "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
     "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
-    "allocopt/model/rows/constraints.py": ("constraints", "limits"),
+    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits"),
     "allocopt/linear/assumptions.py": ("span", "reduction"),
 }
 # functions that only propose what others check: their mutants come last

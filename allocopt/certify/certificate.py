@@ -84,7 +84,8 @@ def tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
     """Set to zero what complementarity says is zero, as long as the recomputed certificate is not worse for it."""
     alpha, lam = bounds.alpha, bounds.multipliers
     idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
-    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
+    tight = (1.0 - SUPPORT) * bounds.constraints.max(initial=0.0)  # (there may be linear constraints only)
+    slack = (lam < SUPPORT * lam.max(initial=0.0)) & (bounds.constraints < tight)
     if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
         return bounds
     cleared = np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)

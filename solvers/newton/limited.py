@@ -204,15 +204,16 @@ def minimise(
     x[own.m + own.k : own.m + own.k + len(own.capped)] = point.values[own.m + own.k : own.m + own.k + len(own.capped)]
     y = settings.cold_distance / len(x) / x
     best: Triple | None = None
-    idle = 0
+    idle, least_distance = 0, np.inf
     for step in range(settings.max_iterations + 1):
         tick()
         gap = own.gap(point, alpha, y)
         if not np.isfinite(gap):
             break
         nu, _, _, mu = own.parts(y)
-        halved = best is None or gap < 0.5 * best.gap
-        idle = 0 if halved else idle + 1
+        distance = float(x @ y) + float(np.abs(x - point.values) @ y) + float(np.abs(own.costs - own.back(point, y)) @ alpha)
+        halved = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
+        idle, least_distance = 0 if halved else idle + 1, min(least_distance, distance)
         if best is None or gap < best.gap:
             best = Triple(alpha * own.unit, nu / point.g / point.g * own.unit, mu * own.unit / own.scale, gap, step)
             if watch is not None:

@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exactly import U, dot, gamma, rational, solved, weighted
+from limited import limits
 
 import allocopt as ao
 from allocopt.certify import verdict
-from allocopt.certify.canonical import Canonical, Limits
+from allocopt.certify.canonical import Canonical
 from allocopt.certify.certificate import evaluate, recomputed, tidy, violation
 from allocopt.certify.exact_arithmetic.balls import interval_in_balls
 from allocopt.certify.limits.evaluation import best_multiple, least_charges, most_excess, most_rent
@@ -17,15 +18,6 @@ from allocopt.certify.reduction import reduce
 
 INF = float("inf")
 TINY = Fraction(1, 2**1000)
-
-
-def limits(rows, room, sizes=None, error=0.0):
-    matrix = np.array(rows, dtype=float)
-    places, variables = np.nonzero(matrix)
-    sizes = np.abs(np.array(room, dtype=float)) if sizes is None else np.array(sizes, dtype=float)
-    return Limits(
-        places, variables, matrix[places, variables], np.array(room, dtype=float), sizes, error, matrix.shape[1]
-    )
 
 
 def near(value, exact, units=4):
