@@ -28,7 +28,7 @@ PROGRAMS = {
     ),
     "constrained": lambda: ao.AllocationProgram(
         BANDIT.arms, [0, 1, 0.5, 1, 1, 1, 0, 2], BANDIT.arms[:3], [0.1, 0.2, 0.3], upper=[math.inf] * 6 + [0.5, 3],
-        constraints=([[1, 0, 1, 0, 0, 0.5, 0, 0], [0, -1, 0, -1, -1, 0, 0, 0]], [9.0, -0.75]),
+        constraints=([[1, 0, 1, 0, 0, 0.5, 0, 0], [0, -1, 0, -1, -1, 0, 0, 0]], [9.0, -6.0]),
     ),
     "exact": lambda: ao.programs.regret(EXACT),
     "variances": lambda: ao.programs.regret(NOISY),

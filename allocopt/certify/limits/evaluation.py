@@ -85,9 +85,12 @@ def _constraints(problem: Canonical, frame: Frame | None) -> tuple[Array, Array]
 
 
 def most_excess(limits: Limits, alpha: Array) -> Array:
-    """Upper bounds on Vα − v, also for α that is rounded on its way back to the program's own units."""
+    """Upper bounds on Vα − v, also for α that is rounded on its way back to the program's own units.
+
+    (Where products underflow, too, the rows are looked at once more, exactly, before an allocation is handed out.)
+    """
     margin = gamma(len(limits.values) + 16) * (limits.terms(alpha) + limits.sizes)
-    result: Array = limits.used(alpha) - limits.room + margin + np.where(margin > 0, TINY, 0.0)
+    result: Array = limits.used(alpha) - limits.room + margin
     return result
 
 
