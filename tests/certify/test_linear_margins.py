@@ -126,3 +126,33 @@ def test_multipliers_are_returned_in_the_scale_in_which_they_are_dual_feasible()
     assert doubled.multipliers == pytest.approx([1.0, 4.0], rel=1e-9)
     nothing = evaluate(problem, np.array([1.0 + 1e-9, 4.0 + 1e-9]), np.zeros(2), np.zeros(1))
     assert nothing.lower == 0.0 and nothing.multipliers.tolist() == [0.0, 0.0] and nothing.prices.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("error", [0.0, 2.0**-44])
+def test_margins_stand_alone_where_everything_else_cancels(error):
+    given = limits([[1, -2, 0], [-2, 4, 1]], [3, -6], sizes=[4, 2], error=error)
+    mu = np.array([2.0, 1.0])
+    charges = rational(evaluation.least_charges(given, np.zeros(3), mu))
+    margin = (rational(error) + gamma(5 + 8)) * (1 + gamma(8))
+    for found, terms in zip(charges[:2], (4, 8), strict=True):
+        assert abs(found + margin * terms) <= 16 * U * margin * terms
+    rent = gamma(5 + 2 + 16) * (2 * (3 + 4) + (6 + 2))
+    assert abs(rational(evaluation.most_rent(given, mu)) - rent) <= 16 * U * rent
+    excess = gamma(5 + 16) * (3 + 4)
+    assert abs(rational(evaluation.most_excess(given, np.array([3.0, 0.0, 0.0]))[0]) - excess) <= 16 * U * excess
+
+
+def test_what_is_over_the_bounds_is_paid_with_its_margins():
+    """Where q·slope is 0 nothing but what is over is left: u (q p (1 + 4u) − charge)_+ (1 + γ_{n+8})."""
+    gain = evaluation.best_multiple(0.0, np.ones(3), np.array([1.0, 2.0, 4.0]), np.array([1.0, -3.0, -0.5]))[1]
+    exact = (2 * 3 + 4 * Fraction(1, 2)) * (1 + gamma(11))
+    assert abs(rational(gain) + exact) <= 2 * U * exact
+
+
+def test_sums_of_known_rows_have_a_margin_of_their_own(monkeypatch):
+    framed(monkeypatch, 2.0)
+    n = 4000
+    problem = Canonical(np.array([[1.0]]), np.array([[0.5]]), np.full((n, 1), 2.0**-7), limits=limits([[1]], [9.0]))
+    lower, _ = formula(problem, np.array([2.0]), np.zeros(1), 2.0)
+    found = evaluate(problem, np.array([2.0]), np.ones(1), np.zeros(1)).lower
+    assert abs(rational(found) - lower) <= gamma(60) * lower  # γ_4000 is what it is about
