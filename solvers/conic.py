@@ -25,10 +25,11 @@ import numpy as np
 from allocopt.base.errors import LicenseMissing, MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical, whitener
-from allocopt.solvers.interior_point import moved_inside, starting_point
+from allocopt.solvers.interior_point import starting_point
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.newton import limited
 from allocopt.solvers.settings import ConicSettings
+from allocopt.solvers.within_limits import moved_inside
 
 __all__ = ["mosek_status", "solve"]
 

@@ -10,22 +10,19 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
-from allocopt.certify.certificate import evaluate
 from allocopt.linear.dense import squared_lengths, whitener
+from allocopt.solvers import within_limits
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import iteration as newton
-from allocopt.solvers.newton import limited
 from allocopt.solvers.newton import start as newton_start
 from allocopt.solvers.newton.problem import Problem, tuning_of, white
 from allocopt.solvers.settings import InteriorPointSettings
 
-__all__ = ["Iterate", "minimise", "moved_inside", "solve", "starting_point"]
+__all__ = ["Iterate", "minimise", "solve", "starting_point"]
 
 _DEFAULT = InteriorPointSettings()
 _MOST_ENLARGEMENTS = 60  # of α; a guard, since each at least doubles α or meets a bound
 _MOST_GROWTH = 1e8  # of α in one enlargement
-_TIGHTENINGS = (1e-3, 1e-5, 1e-7, 1e-9)  # of linear constraints and targets, for an allocation that has room to spare
-_ROUGH = 1e-2  # the gap of that allocation
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ def solve(
     if start is not None and monitor.record(start, 0).gap <= monitor.tol:
         return {"iterations": 0}
     if problem.limits is not None:
-        return _solve_within(problem, monitor, settings)
+        return within_limits.solve(problem, monitor, settings)
 
     def watch(alpha: Array, multipliers: Array, step: int) -> None:
         if monitor.callback is not None or monitor.max_seconds is not None:
@@ -61,43 +58,6 @@ def solve(
     result = minimise(problem, monitor.tol, monitor.tick, warm=warm, settings=settings, watch=watch)
     monitor.report(result.alpha, result.multipliers, result.steps)
     return {"iterations": result.steps}
-
-
-def _solve_within(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings) -> dict[str, float]:
-    """`solve` where linear constraints hold."""
-
-    def watch(alpha: Array, multipliers: Array, row_multipliers: Array, step: int) -> None:
-        if monitor.callback is not None or monitor.max_seconds is not None:
-            monitor.report(alpha, multipliers, step, row_multipliers)
-
-    found = limited.minimise(problem, monitor.tol, monitor.tick, settings, watch)
-    bounds = monitor.report(found.alpha, found.multipliers, found.steps, found.row_multipliers)
-    if not np.isfinite(bounds.upper):
-        inside = moved_inside(problem, monitor, found)
-        if inside is not None:
-            monitor.report(inside, found.multipliers, found.steps, found.row_multipliers)
-    return {"iterations": found.steps}
-
-
-def moved_inside(problem: Canonical, monitor: Monitor, found: limited.Triple) -> Array | None:
-    """An allocation that meets all constraints for sure, as close to a triple's as one that has room to spare allows.
-
-    None where none was found: there may be none.
-    """
-
-    def feasible(alpha: Array) -> bool:
-        return bool(np.isfinite(evaluate(problem, alpha, found.multipliers, found.row_multipliers).upper))
-
-    for by in _TIGHTENINGS:
-        try:
-            narrower = limited.tightened(problem, found.alpha, by)
-            inside = limited.minimise(narrower, _ROUGH, monitor.tick, _DEFAULT)
-        except SolverFailed:
-            continue
-        moved = limited.blended(feasible, found.alpha, inside.alpha)
-        if moved is not None:
-            return moved
-    return None
 
 
 def starting_point(problem: Canonical, settings: InteriorPointSettings = _DEFAULT) -> Array:

@@ -1,7 +1,7 @@
 """Whether linear constraints leave any allocation at all: a program in which the limits may be exceeded, at a price, decides it.
 
-Its features, targets and bounds are the program's, arms cost nothing, and one more arm, which shows nothing, costs 1 and raises every limit
-by its size. That program's value is the part by which limits must be exceeded: a proven lower bound above 0 is a proof that no
+Its features, targets and bounds are the program's, arms cost nothing, and one more arm, which shows nothing, costs 1 and raises every
+limit by its size. That program's value is the part by which limits must be exceeded: a proven lower bound above 0 is a proof that no
 allocation meets all constraints, by the same certificate as any other.
 """
 

@@ -211,7 +211,9 @@ def minimise(
         if not np.isfinite(gap):
             break
         nu, _, _, mu = own.parts(y)
-        distance = float(x @ y) + float(np.abs(x - point.values) @ y) + float(np.abs(own.costs - own.back(point, y)) @ alpha)
+        distance = (
+            float(x @ y) + float(np.abs(x - point.values) @ y) + float(np.abs(own.costs - own.back(point, y)) @ alpha)
+        )
         halved = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
         idle, least_distance = 0 if halved else idle + 1, min(least_distance, distance)
         if best is None or gap < best.gap:
