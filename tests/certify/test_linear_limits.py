@@ -253,6 +253,7 @@ def test_singular_information_leaves_what_the_rows_prove():
     problem = Canonical(np.eye(2), np.eye(2), np.zeros((0, 2)), limits=limits([[-1, -1]], [-4]))
     bounds = evaluate(problem, np.array([5.0, 0.0]), np.ones(2), np.array([0.5 - 2.0**-40]))
     assert bounds.upper == INF and near(bounds.lower, Fraction(2), 2**16) and bounds.lower < 2
+    assert bounds.rounding == 0.0 and np.isinf(bounds.constraints).all()
 
 
 @pytest.mark.parametrize("mu", [np.array([np.inf]), np.array([1e308])])

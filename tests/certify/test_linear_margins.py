@@ -79,8 +79,10 @@ EXACT = {
     "costless": {"costs": np.array([1.0, 0.0, 1.0])},
     "bounded": {"upper": np.array([2.0, INF, 0.25]), "bound_error": 2.0**-44},
     "all bounded": {"upper": np.array([8.0, 4.0, 16.0]), "offset": 0.25},
-    "known": {"base": np.full((40, 1), 2.0**-8)},
+    "known": {"base": np.full((4, 1), 0.5)},
     "several rows": {"features": np.array([[1.0], [0.5], [0.25], [0.25], [0.25], [0.25]]), "owners": np.array([0, 1, 2, 2, 2, 2])},
+    "floor": {"room": [8.0, -128.0]},
+    "rent": {"room": [4096.0, 1.0], "offset": 2048.0},
     "expensive": {"mu": np.array([0.5, 1.5])},
     "two columns": {"features": np.array([[1.0, 0.0], [0.0, 0.5], [0.5, 0.5]]), "targets": np.eye(2) / 2, "base": np.zeros((0, 2))},
 }  # fmt: skip
@@ -93,13 +95,15 @@ def test_both_bounds_have_every_margin_and_no_more(name, error, monkeypatch):
     changes = dict(EXACT[name])
     mu = changes.pop("mu", np.array([0.25, 0.5]))
     given = {"features": np.array([[1.0], [0.5], [0.25]]), "targets": np.array([[0.5]]), "base": np.zeros((0, 1))}
-    problem = Canonical(
-        **{**given, **changes}, limits=limits([[1, 2, 0], [0, 1, -0.5]], [8.0, 1.0], [16.0, 2.0], error)
-    )
+    room = changes.pop("room", [8.0, 1.0])
+    problem = Canonical(**{**given, **changes}, limits=limits([[1, 2, 0], [0, 1, -0.5]], room, [16.0, 2.0], error))
     alpha = np.array([2.0, 1.0, 0.25])
     bounds = evaluate(problem, alpha, np.ones(len(problem.targets)), mu)
     lower, upper = formula(problem, alpha, mu, 2.0)
-    assert abs(rational(bounds.upper) - upper) <= 3 * U * upper
+    if room[1] < 0:
+        assert bounds.upper == INF
+    else:
+        assert abs(rational(bounds.upper) - upper) <= 3 * U * upper
     assert abs(rational(bounds.lower) - lower) <= 24 * U + 3 * U * abs(lower)
 
 

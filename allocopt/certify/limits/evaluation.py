@@ -49,12 +49,12 @@ def evaluate_within(problem: Canonical, alpha: Array, multipliers: Array, row_mu
     cost = (cost + offset * (1.0 + margin)) * (1.0 + error) * inflation
     least = offset * (1.0 - 2.0 * error - margin) / inflation
     lower = (lower / inflation if lower > 0 else lower * inflation) + least
-    lam, strength = multipliers, 0.0 if frame is None else frame.strength
-    if q > 0 and strength > 0:  # the scale in which λ is dual feasible beside μ; no bound depends on it
+    lam = multipliers
+    if q > 0:  # the scale in which λ is dual feasible beside μ; no bound depends on it
         total = float(multipliers.sum())
         strength = float(multipliers @ g) / total
         lam = multipliers / total * (q * strength * strength)
-    lower = lower - 4.0 * UNIT * abs(lower) if np.isfinite(lower) else -np.inf
+    lower -= 4.0 * UNIT * abs(lower)
     # costs are not negative: what is fixed must be paid in any case
     rounding = 0.0 if frame is None else 2.0 * frame.drift
     return Bounds(cost, max(lower, least, 0.0), alpha, lam, g, surplus, rounding, row_multipliers=mu)
