@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
     from allocopt.policies.field.ao_ids import AOIDS
+    from allocopt.policies.field.ossb import OSSB
     from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
 __all__ = [
     "AOIDS",
     "NAMES",
+    "OSSB",
     "UCB",
     "AllocationTracking",
     "EndOfOptimism",
@@ -48,6 +50,7 @@ _MODULES = {
     "LinUCB": "linucb",
     "LinTS": "lints",
     "AOIDS": "field.ao_ids",
+    "OSSB": "field.ossb",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
     "AllocationTracking": "tracking.allocation_tracking",

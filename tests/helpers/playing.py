@@ -6,6 +6,7 @@ import numpy as np
 
 from allocopt.policies import (
     AOIDS,
+    OSSB,
     UCB,
     AllocationTracking,
     EndOfOptimism,
@@ -25,8 +26,9 @@ ALL = (
     OptimalTracking(),
     AllocationTracking(),
     AOIDS(),
+    OSSB(),
 )
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB())
 
 
 def by_name(policy):
