@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
     from allocopt.policies.field.ao_ids import AOIDS
+    from allocopt.policies.field.e4 import E4
     from allocopt.policies.field.ossb import OSSB
     from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.lints import LinTS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
 
 __all__ = [
     "AOIDS",
+    "E4",
     "NAMES",
     "OSSB",
     "UCB",
@@ -50,6 +52,7 @@ _MODULES = {
     "LinUCB": "linucb",
     "LinTS": "lints",
     "AOIDS": "field.ao_ids",
+    "E4": "field.e4",
     "OSSB": "field.ossb",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",

@@ -6,6 +6,7 @@ import numpy as np
 
 from allocopt.policies import (
     AOIDS,
+    E4,
     OSSB,
     UCB,
     AllocationTracking,
@@ -27,8 +28,9 @@ ALL = (
     AllocationTracking(),
     AOIDS(),
     OSSB(),
+    E4(),
 )
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4())
 
 
 def by_name(policy):
