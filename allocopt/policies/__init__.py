@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.field.e4 import E4
     from allocopt.policies.field.ossb import OSSB
     from allocopt.policies.field.phased_elimination import PhasedElimination
+    from allocopt.policies.field.solid import SOLID
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
@@ -32,6 +33,7 @@ __all__ = [
     "E4",
     "NAMES",
     "OSSB",
+    "SOLID",
     "UCB",
     "AllocationTracking",
     "EndOfOptimism",
@@ -54,6 +56,7 @@ _MODULES = {
     "AOIDS": "field.ao_ids",
     "E4": "field.e4",
     "OSSB": "field.ossb",
+    "SOLID": "field.solid",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
     "AllocationTracking": "tracking.allocation_tracking",

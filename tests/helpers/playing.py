@@ -8,6 +8,7 @@ from allocopt.policies import (
     AOIDS,
     E4,
     OSSB,
+    SOLID,
     UCB,
     AllocationTracking,
     EndOfOptimism,
@@ -29,6 +30,7 @@ ALL = (
     AOIDS(),
     OSSB(),
     E4(),
+    SOLID(),
 )
 LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4())
 

@@ -118,9 +118,7 @@ class E4(Policy):
     def initial_state(self, setting: Setting) -> _State:
         """Before the first batch: nothing is due, so the first round has it planned."""
         small = [np.zeros(n, np.int64) for n in (1, _MOST_BATCHES, _MOST_BATCHES)]
-        return _State(
-            Batch.blank(setting.n_arms), np.ones(setting.n_arms, np.int64), small[0], small[1], small[2]
-        )
+        return _State(Batch.blank(setting.n_arms), np.ones(setting.n_arms, np.int64), small[0], small[1], small[2])
 
     def plan(self, state: _State, t: int, setting: Setting) -> None:
         """What the last batch taught, and the next one."""

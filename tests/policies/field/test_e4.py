@@ -48,7 +48,9 @@ class Reference:
             best = int(means.argmax())
             others = [i for i in range(self.k) if i != best]
             steps = self.arms[others] - self.arms[best]
-            z = (means[best] - means[others]) ** 2 / (2 * self.variance * np.einsum("ij,jk,ik->i", steps, inverse, steps))
+            z = (means[best] - means[others]) ** 2 / (
+                2 * self.variance * np.einsum("ij,jk,ik->i", steps, inverse, steps)
+            )
             if z.min() > (1.0 if theory else 0.5) * math.log(len(history) ** (self.d / 2) * self.n):
                 self.alive = [best]
         elif self.number > 2:
