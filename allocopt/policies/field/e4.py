@@ -1,23 +1,26 @@
 r"""E4: explore, estimate, eliminate, exploit (Ren, Jin & Xu, "Optimal Batched Linear Bandits", ICML 2024), in batches.
 
-A batch at rate T plays arm x ⌈2 α_x T/r⌉ times, where α is the G-optimal allocation (Σα = r, ||x||²_{H(α)^-1} <= 1) of the arms that are
-left. With L = log n and l = log log n:
+A batch at rate T plays arm x ⌈2 α_x T/r⌉ times, where α is the G-optimal allocation (Σα = r, ||x||²_{H(α)^-1} <= 1) of the
+arms that are left. With L = log n and l = log log n:
 
 1. *Explore*: a batch at rate T_1 on all arms.
-2. *Estimate*: every arm ⌈w_x (1 + 1/l)(1 + r·l/L) L⌉ times, w the solution of the regret program at the estimates; the leader,
-   whose w is infinite, as often as the cap says. If then Z = min_x Δ̂_x²/(2σ²||x − x̂||²_{G^-1}) > ζ log(t^{r/2} n), exploit.
+2. *Estimate*: every arm ⌈w_x (1 + 1/l)(1 + r·l/L) L⌉ times, w the solution of the regret program at the estimates; the
+   leader, whose w is infinite, as often as the cap says. If then
+   Z = min_x Δ̂_x²/(2σ²||x − x̂||²_{G^-1}) > ζ log(t^{r/2} n), exploit.
 3. *Eliminate*: batches at rates L^{1+γ}, n^{1/2}, n^{3/4}, n^{7/8}, …; after each, arms go whose estimate is more than
    2σ√(r log(k n²)/T) below the best one.
 4. *Exploit*: the arm that is left, or has passed the test of 2, to the end.
 
-``exploration="experiments"`` has T_1 = √n, ζ = ½ and the cap min(L^{1+γ}, n/2k), as the authors' published code; its regret grows at
-least like √n. ``exploration="theorem"`` has T_1 = √L, another batch at rate √L in 2, ζ = 1 and the cap L^{1+γ}, for which the theorem of
-asymptotic optimality holds (to leading order: the paper's ζ has a factor 1 + 1/l, and log l within). γ = 10, the authors' choice,
-makes L^{1+γ} exceed n for all n < 10²⁰: whoever fails the test plays the third batch to the end, the first arm of its list first.
+``exploration="experiments"`` has T_1 = √n, ζ = ½ and the cap min(L^{1+γ}, n/2k), as the authors' published code; its regret
+grows at least like √n. ``exploration="theorem"`` has T_1 = √L, another batch at rate √L in 2, ζ = 1 and the cap L^{1+γ}, for
+which the theorem of asymptotic optimality holds (to leading order: the paper's ζ has a factor 1 + 1/l, and log l within).
+γ = 10, the authors' choice, makes L^{1+γ} exceed n for all n < 10²⁰: whoever fails the test plays the third batch to the end,
+the first arm of its list first.
 
-Deviations from the paper: least squares use all batches so far (as the published code does; the paper's are those of one batch), without
-the code's ridge of 1; designs live in the span of the arms that are left; the regret program is solved to 10^-4 by the `Allocator`, where the code
-asks SCS for an absolute 10^-2, more than the right-hand sides Δ²/2 of small gaps (docs/policies.md has what this changes).
+Deviations from the paper: least squares use all batches so far (as the published code does; the paper's are those of one
+batch), without the code's ridge of 1; designs live in the span of the arms that are left; the regret program is solved to
+10^-4 by the `Allocator`, where the code asks SCS for an absolute 10^-2, more than the right-hand sides Δ²/2 of small gaps
+(docs/policies.md has what this changes).
 """
 
 from __future__ import annotations
@@ -211,7 +214,7 @@ def _rate(number: int, n: int, gamma: float) -> float:
     if number == 3:
         exponent = (1.0 + gamma) * math.log(math.log(n))
         return math.exp(exponent) if exponent < 700.0 else math.inf
-    return float(n) ** (1.0 - 0.5 ** (number - 3))
+    return math.exp((1.0 - 0.5 ** (number - 3)) * math.log(n))
 
 
 def _all_the_same(setting: Setting, survivors: IntArray) -> bool:
@@ -233,5 +236,5 @@ def _estimates(batch: Batch, setting: Setting) -> tuple[Array, Array]:
     """Estimated means of all arms, and the inverse of the information matrix, in the spanner's coordinates."""
     coordinates = setting.spanner.coefficients
     gram = coordinates.T @ (batch.pulls[:, None] * coordinates)
-    inverse = np.linalg.inv(gram)
+    inverse: Array = np.asarray(np.linalg.inv(gram), dtype=np.float64)
     return coordinates @ (inverse @ (coordinates.T @ batch.sums)), inverse

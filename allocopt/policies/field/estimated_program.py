@@ -27,7 +27,7 @@ def leads_by_far(means: Any, new: Any, old: Any) -> Any:
 
 def gaps_below(means: Array, leader: int) -> Array:
     """Estimated gaps, exactly 0 for the leader and what ties with it (copies, whatever the order of the sums)."""
-    gaps = np.maximum(means[leader] - means, 0.0)
+    gaps: Array = np.maximum(means[leader] - means, 0.0)
     gaps[gaps <= TIE * (np.abs(means) + abs(means[leader]))] = 0.0
     return gaps
 

@@ -1,23 +1,23 @@
 r"""SOLID: a primal–dual incremental policy (Tirinzoni, Pirotta, Restelli & Lazaric, NeurIPS 2020), with a single context.
 
-With V = λI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rounds of exploration so far, round t
+With V = νI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rounds of exploration so far, round t
 
 1. *exploits*, playing x̂, if inf_{θ'} ||θ̂ − θ'||²_V > β_t, over the θ' whose best arm is another (`alternatives.py`);
-2. else *explores*: draws an arm from ω, and then takes one step each of the multiplicative weights ω and of the multiplier λ,
+2. else *explores*: draws an arm from ω, and then takes one step each of the weights ω and of the multiplier λ,
 
        ω(x) ∝ ω(x) exp(a_ω q(x)),     λ ← min(max(λ − a_λ g, 0), λ_max),
 
-   for the Lagrangian f + λg with optimistic f = Σ_x ω(x)(⟨x, θ̂⟩ + √γ_s ||x||_{V^-1}) and
-   g = inf_{θ'} ||θ̂ − θ'||²_{V_ω}/(2σ²) + (2BL/σ²) √γ_s Σ_x ω(x)||x||_{V^-1} − 1/z, where V_ω = Σ_x ω(x) x xᵀ and q is a supergradient of f + λg.
+   for the Lagrangian f + λg with the optimistic f = Σ_x ω(x)(⟨x, θ̂⟩ + √γ_s ||x||_{V^-1}) and
+   g = inf_{θ'} ||θ̂ − θ'||²_{V_ω}/(2σ²) + (2BL/σ²) √γ_s Σ_x ω(x)||x||_{V^-1} − 1/z, where V_ω = Σ_x ω(x) x xᵀ and q is a
+   supergradient of f + λg in ω.
 
-Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and λ = 0.
+Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and
+λ = 0. Defaults are those of the paper's experiments: β_t = σ²(log t + d log log n) and γ_s = σ²(log s + d log log n), which are
+the theorem's without numerical constants (``width=2`` is about the theorem's), z_0 = 100, a_λ = 0.1, a_ω = 0.5, λ_max = 10.
 
-Defaults are those of the paper's experiments: β_t = σ²(log t + d log log n), γ_s = σ²(log s + d log log n) ("without numerical constants": the
-theorem's are about twice as large, ``width=2``), z_0 = 100, a_λ = 0.1, a_ω = 0.5, λ_max = 10.
-
-Deviations: rewards are divided by ``scale`` = BL first, because the step sizes are for rewards of size one; no projection of θ̂ onto the
-ball of radius B, and the infima are over all of R^d, not over the ball; V_ω gets 10^-9 of its trace on the diagonal, so that it has an inverse when
-ω has left all but a few arms.
+Deviations: rewards are divided by ``scale`` = BL first, because the step sizes are for rewards of size one; no projection of
+θ̂ onto the ball of radius B, and the infima are over all of R^d, not over the ball; V_ω gets 10^-9 of its trace on the diagonal,
+so that it has an inverse when ω has left all but a few arms.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class SOLID(Policy):
     first_phase : float
         z_0, rounds of the first phase.
     ridge : float
-        λ, in the units of the arms.
+        ν, in the units of the arms.
     scale : float
         BL, a bound for the means, in the units of the rewards.
 
