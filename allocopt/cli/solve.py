@@ -49,6 +49,7 @@ class Program(enum.StrEnum):
     threshold = "threshold"
     transductive = "transductive"
     duelling = "duelling"
+    semi_bandit = "semi-bandit"
 
 
 @app.command("solve")
@@ -64,6 +65,10 @@ def solve_command(
     ] = None,
     m: Annotated[int | None, typer.Option("--m", help="How many arms to find, for --program top-m.")] = None,
     tau: Annotated[float | None, typer.Option(help="The threshold τ, for --program threshold.")] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="z, for --program contextual: at most z times its share of plays in each context."),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, or one of those that `allocopt methods` lists.")] = "auto",
     solver: Annotated[str | None, typer.Option(help="CLARABEL, SCS or MOSEK, for --method conic.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
@@ -77,7 +82,7 @@ def solve_command(
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
-        asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau}
+        asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau, "budget": budget}
         built = _build(instance, program, noise_variance, asked)
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
@@ -110,7 +115,7 @@ def solve_command(
 
 _OPTIONS = {
     "horizon": Program.horizon, "width": Program.optimism, "epsilon": Program.best_arm, "m": Program.top_m,
-    "tau": Program.threshold,
+    "tau": Program.threshold, "budget": Program.contextual,
 }  # fmt: skip
 """The program that each option belongs to."""
 _NEEDED = {"horizon": "a number of rounds", "m": "a number of arms", "tau": "a number"}
@@ -133,7 +138,7 @@ def _build(
     if instance.theta is None:
         return _build_from_gaps(instance.arms, instance.gaps, program, noise, asked["horizon"])
     if program is Program.contextual:
-        return programs.contextual(given_contexts(instance, noise_variance))
+        return programs.contextual(given_contexts(instance, noise_variance), asked["budget"])
     if program is Program.transductive:
         if instance.items is None:
             raise InvalidInstance('the file has no items: --program transductive needs "items" in a .json or .npz file')
@@ -148,6 +153,9 @@ def _build(
         Program.top_m: lambda: programs.top_m(bandit, asked["m"]),
         Program.threshold: lambda: programs.threshold(bandit, asked["tau"]),
         Program.duelling: lambda: programs.duelling(bandit),
+        Program.semi_bandit: lambda: programs.semi_bandit(
+            bandit.arms_in_memory, bandit.theta, bandit.one_variance("--program semi-bandit"), bandit.labels
+        ),
     }
     return makers[program]()
 
