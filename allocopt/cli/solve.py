@@ -26,7 +26,7 @@ from allocopt.cli.app import (
 )
 from allocopt.cli.display import progress_line, solution_tables
 from allocopt.insight.documents import solution_document
-from allocopt.insight.instances.files import Instance
+from allocopt.insight.instances.files import Instance, read_side_observations
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
@@ -50,6 +50,7 @@ class Program(enum.StrEnum):
     transductive = "transductive"
     duelling = "duelling"
     semi_bandit = "semi-bandit"
+    side_observations = "side-observations"
 
 
 @app.command("solve")
@@ -78,12 +79,15 @@ def solve_command(
     as_json: Json = False,
 ) -> None:
     """Solve an instance, certify the answer and prove it."""
-    instance = given_instance(file, theta)
+    side = program is Program.side_observations
+    instance = None if side else given_instance(file, theta)
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
         asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau, "budget": budget}
-        built = _build(instance, program, noise_variance, asked)
+        built = (
+            _side_observations(file, asked) if instance is None else _build(instance, program, noise_variance, asked)
+        )
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
         except Interrupted as stop:
@@ -121,15 +125,27 @@ _OPTIONS = {
 _NEEDED = {"horizon": "a number of rounds", "m": "a number of arms", "tau": "a number"}
 
 
-def _build(
-    instance: Instance, program: Program, noise_variance: float | None, asked: Mapping[str, Any]
-) -> AllocationProgram:
-    """The program that was asked for, from what the file holds."""
+def _check_options(program: Program, asked: Mapping[str, Any]) -> None:
+    """Options belong to programs."""
     for name, owner in _OPTIONS.items():
         if asked[name] is not None and owner is not program:
             raise InvalidOption(f"--{name}: only for --program {owner.value}, got --program {program.value}")
         if asked[name] is None and owner is program and name in _NEEDED:
             raise InvalidOption(f"--{name}: expected {_NEEDED[name]} for --program {program.value}, got none")
+
+
+def _side_observations(file: Path, asked: Mapping[str, Any]) -> AllocationProgram:
+    """Means and variances of what each arm shows, instead of arms."""
+    _check_options(Program.side_observations, asked)
+    means, variances, labels = read_side_observations(file)
+    return programs.side_observations(means, variances, labels)
+
+
+def _build(
+    instance: Instance, program: Program, noise_variance: float | None, asked: Mapping[str, Any]
+) -> AllocationProgram:
+    """The program that was asked for, from what the file holds."""
+    _check_options(program, asked)
     if program is Program.g_optimal:
         return programs.g_optimal(instance.arms)
     if instance.theta is None and instance.gaps is None:

@@ -132,6 +132,8 @@ class _Problem:
         matrix += self.matrix.T @ (of_rows[:, None] * self.matrix)
         matrix.flat[:: self.k + 1] += of_alpha
         matrix[self.capped, self.capped] += of_caps
+        if not np.isfinite(matrix).all():
+            raise SolverFailed("the Newton matrix left the range of doubles")
         for damping in (0.0, _DAMPING, 1e3 * _DAMPING, 1e6 * _DAMPING):
             damped = matrix.copy()
             damped.flat[:: self.k + 1] *= 1.0 + damping
@@ -195,6 +197,17 @@ def minimise(
     watch: Callable[[Array, Array, Array, int], None] | None = None,
 ) -> Triple:
     """Newton's method until its own gap is well below ``tol`` or stays the same; the best triple on the way."""
+    with np.errstate(all="ignore"):
+        return _minimise(problem, tol, tick, settings, watch)
+
+
+def _minimise(
+    problem: Canonical,
+    tol: float,
+    tick: Callable[[], None],
+    settings: InteriorPointSettings,
+    watch: Callable[[Array, Array, Array, int], None] | None,
+) -> Triple:
     start = starting_point(problem)
     own = _Problem(problem, start)
     alpha = start / own.unit
