@@ -25,7 +25,7 @@ _DEFAULT = InteriorPointSettings()
 _TIGHTENINGS = (1e-3, 1e-5, 1e-7, 1e-9)  # of linear constraints and targets, for an allocation that has room to spare
 _ROUGH = 1e-2  # the gap of that allocation
 _SMALL = 300  # variables up to which all of them are looked at at once
-_LACKING = 1e-6  # relative violation of a row beyond which the arms of a master do not suffice
+_LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
 
 
 def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings) -> dict[str, float]:
@@ -123,6 +123,8 @@ def moved_inside(
     None where none was found: there may be none. ``part`` is the problem of some variables, ``members``, that the triple solves.
     """
     part = problem if part is None else part
+    if _lacks_room(part, found):
+        return None
     members = np.arange(problem.n_variables) if members is None else members
 
     def whole(alpha: Array) -> Array:
@@ -226,7 +228,7 @@ def _most_violated(values: Array, limit: float, among: IntArray, inside: IntArra
 
 
 def _lacks_room(part: Canonical, found: limited.Triple) -> bool:
-    """Whether the variables of a master cannot meet its constraints."""
+    """Whether the variables of a problem do not seem to meet its linear constraints at all, beside what rounding may have done."""
     limits = part.limits
     assert limits is not None
     excess = limits.used(found.alpha) - limits.room
