@@ -23,7 +23,8 @@ __all__ = ["generate", "moved_inside", "restricted", "solve"]
 
 _DEFAULT = InteriorPointSettings()
 _TIGHTENINGS = (1e-3, 1e-5, 1e-7, 1e-9)  # of linear constraints and targets, for an allocation that has room to spare
-_ROUGH = 1e-2  # the gap of that allocation
+_ROUGH = 1e-2  # the gap of that allocation, relative to the tightening
+_SLACKS = (1e-14, 1e-12, 1e-11, 1e-10)  # of prices, relative to what they could be at most
 _SMALL = 300  # variables up to which all of them are looked at at once
 _LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
 
@@ -56,7 +57,41 @@ def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntA
         inside = moved_inside(problem, monitor, found, part, members)
         if inside is not None:
             bounds = monitor.report(inside, *duals)
+    for slack in _SLACKS:
+        if np.isinf(bounds.upper) or bounds.gap <= monitor.tol or not found.multipliers.any():
+            break
+        raised = _covering(problem, bounds.alpha, found, slack)
+        bounds = monitor.report(bounds.alpha, found.multipliers, found.steps, raised)
     return bounds
+
+
+def _covering(problem: Canonical, alpha: Array, found: limited.Triple, slack: float) -> Array:
+    """μ raised until every variable without bound is charged its price, and what rounding may add to it: in its cheapest row.
+
+    Where limits do not bind, μ is next to nothing, and so should be the price of a variable that costs nothing.
+    """
+    limits = problem.limits
+    assert limits is not None
+    basis = whitener(problem, alpha)
+    if basis is None:
+        return found.row_multipliers
+    images, white = problem.targets @ basis, problem.features @ basis
+    products = white @ (images * np.sqrt(found.multipliers)[:, None]).T
+    weight = float(found.multipliers @ squared_row_lengths(images))
+    wanted = problem.by_variable(squared_row_lengths(products) + slack * weight * squared_row_lengths(white))
+    costs = np.ones(problem.n_variables) if problem.costs is None else problem.costs
+    mu = found.row_multipliers.copy()
+    infinite = np.ones(len(costs), dtype=bool) if problem.upper is None else np.isinf(problem.upper)
+    rate = np.where(
+        limits.values > 0, limits.room[limits.places] / np.where(limits.values > 0, limits.values, 1.0), np.inf
+    )
+    for i in np.flatnonzero(infinite & (wanted > costs + limits.charged(mu))):
+        own = np.flatnonzero(limits.variables == i)
+        lacking = wanted[i] - costs[i] - float(limits.values[own] @ mu[limits.places[own]])
+        cheapest = own[np.argmin(rate[own])] if len(own) else -1
+        if lacking > 0 and cheapest >= 0 and np.isfinite(rate[cheapest]):
+            mu[limits.places[cheapest]] += lacking / limits.values[cheapest]
+    return mu
 
 
 def _try_for_nothing(problem: Canonical, monitor: Monitor) -> None:
@@ -138,7 +173,7 @@ def moved_inside(
     for by in _TIGHTENINGS:
         try:
             narrower = limited.tightened(part, found.alpha, by)
-            inside = limited.minimise(narrower, min(_ROUGH, by), monitor.tick, _DEFAULT)
+            inside = limited.minimise(narrower, _ROUGH * by, monitor.tick, _DEFAULT)
         except SolverFailed:
             continue
         moved = limited.blended(feasible, found.alpha, inside.alpha)

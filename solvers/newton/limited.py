@@ -236,7 +236,10 @@ def _minimise(
         if gap <= 0.05 * tol or idle >= 3 * settings.stall_steps:
             break
         try:
-            dx, dy, dalpha = _direction(own, point, x, y, settings)
+            least = (
+                settings.least_centring * tol * float(own.costs @ alpha) / len(x)
+            )  # a smaller μ only spoils the Newton matrix
+            dx, dy, dalpha = _direction(own, point, x, y, settings.least_sigma, least)
         except SolverFailed:
             break
         primal, dual = (
@@ -253,7 +256,7 @@ def _minimise(
 
 
 def _direction(
-    own: _Problem, point: _Point, x: Array, y: Array, settings: InteriorPointSettings
+    own: _Problem, point: _Point, x: Array, y: Array, least_sigma: float, least_target: float
 ) -> tuple[Array, Array, Array]:
     """Mehrotra's direction in X, Y and α."""
     weights, residual = y / x, x - point.values
@@ -267,8 +270,8 @@ def _direction(
         if corrector == 0:
             primal, dual = (min(1.0, 1.0 / max(float((-d / z).max()), NOT_ZERO)) for d, z in ((dx, x), (dy, y)))
             after = float((x + primal * dx) @ (y + dual * dy)) / len(x)
-            sigma = min(max((max(after, 0.0) / mu) ** 3, settings.least_sigma), 1.0)
-            wanted = sigma * mu - min(primal, dual) * dx * dy
+            sigma = min(max((max(after, 0.0) / mu) ** 3, least_sigma), 1.0)
+            wanted = max(sigma * mu, least_target) - min(primal, dual) * dx * dy
     return dx, dy, dalpha
 
 
