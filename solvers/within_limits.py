@@ -24,6 +24,7 @@ __all__ = ["generate", "moved_inside", "restricted", "solve"]
 _DEFAULT = InteriorPointSettings()
 _TIGHTENINGS = (1e-3, 1e-5, 1e-7, 1e-9)  # of linear constraints and targets, for an allocation that has room to spare
 _ROUGH = 1e-2  # the gap of that allocation, relative to the tightening
+_SHARPER = (1.0, 1e-2, 1e-4)  # parts of the tolerance that are aimed at, one after the other
 _SLACKS = (1e-14, 1e-12, 1e-11, 1e-10)  # of prices, relative to what they could be at most
 _SMALL = 300  # variables up to which all of them are looked at at once
 _LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
@@ -41,12 +42,17 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
         if monitor.callback is not None or monitor.max_seconds is not None:
             monitor.report(whole(alpha), multipliers, step, row_multipliers)
 
-    found = limited.minimise(part, monitor.tol, monitor.tick, settings, watch)
-    _report(problem, monitor, part, playable, found)
+    steps = 0
+    for sharper in _SHARPER:  # limits that hardly bind ask for prices that are next to nothing
+        found = limited.minimise(part, sharper * monitor.tol, monitor.tick, settings, watch)
+        steps += found.steps
+        bounds = _report(problem, monitor, part, playable, found)
+        if monitor.done or np.isinf(bounds.upper) or not bounds.lower > problem.offset:
+            break
     best = monitor.best
     if problem.costs is not None and best is not None and not best.lower > problem.offset * (1.0 + monitor.tol):
         _try_for_nothing(problem, monitor)
-    return {"iterations": found.steps}
+    return {"iterations": steps}
 
 
 def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntArray, found: limited.Triple) -> Bounds:
