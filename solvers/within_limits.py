@@ -33,6 +33,8 @@ _LACKING = 1e-5  # relative violation of a row beyond which variables do not suf
 def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings) -> dict[str, float]:
     """The interior point on all variables that may be played at all."""
     playable = _playable(problem)
+    if not len(playable):
+        raise SolverFailed("the linear constraints leave no arm that may be played")
     part = restricted(problem, playable)
 
     def whole(alpha: Array) -> Array:
@@ -104,6 +106,8 @@ def _try_for_nothing(problem: Canonical, monitor: Monitor) -> None:
     """Whether variables that cost nothing meet all constraints: then nothing is optimal."""
     assert problem.costs is not None and problem.limits is not None
     costless = np.intersect1d(np.flatnonzero(problem.costs == 0), _playable(problem))
+    if not len(costless):
+        return
     part = replace(restricted(problem, costless), costs=None)
     try:
         found = limited.minimise(part, _ROUGH, monitor.tick, _DEFAULT)
