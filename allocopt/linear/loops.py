@@ -52,15 +52,16 @@ def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any
 
 
 def compiled_steps(
-    functions: Iterable[Callable[..., Any]], known: Mapping[str, Callable[..., Any]] | None = None
+    functions: Iterable[Callable[..., Any]], known: Mapping[str, Callable[..., Any]], copied: bool = True
 ) -> dict[str, Callable[..., Any]]:
-    """Functions in the words of `dense`, compiled, by their names; each may call those before it, and the ``known`` ones.
+    """Functions in the words of `dense`, for numba, by their names, and the ``known`` ones; each may call those before it.
 
-    They become part of whoever calls them: a call of its own would cost a tenth of a solve.
+    ``copied``: numba copies their text into whoever calls them, and compiles that. Compiled by itself and then called, a function is
+    optimised by LLVM twice and made into machine code twice, which is most of the time that compiling takes.
     """
-    steps: dict[str, Callable[..., Any]] = {}
+    steps: dict[str, Callable[..., Any]] = dict(known)
     for function in functions:
-        steps[function.__name__] = njit(**_INSIDE, forceinline=True)(in_loops(function, {**(known or {}), **steps}))
+        steps[function.__name__] = njit(**_INSIDE, inline="always" if copied else "never")(in_loops(function, steps))
     return steps
 
 

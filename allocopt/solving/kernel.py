@@ -36,6 +36,7 @@ from allocopt.linear.loops import (
     in_loops,
 )
 from allocopt.solvers.newton import iteration as newton
+from allocopt.solvers.newton import problem as newton_problem
 from allocopt.solvers.newton import start as newton_start
 from allocopt.solving.compiled_quotient import quotient
 from allocopt.solving.kernel_codes import (
@@ -111,11 +112,11 @@ def _prepare(
     return which[:k], unit, columns, ratios, alpha, lam, in_use
 
 
-_STEPS = compiled_steps(newton.STEPS)
+_CHOICES = compiled_steps(newton_problem.CHOICES, {}, copied=False)
 prepare = kept_on_disk(_prepare, **ENTRY)
-begin = kept_on_disk(in_loops(newton_start.begin, {**_STEPS, **compiled_steps(newton_start.STEPS, _STEPS)}), **ENTRY)
-minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
-certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS)), **ENTRY)
+begin = kept_on_disk(in_loops(newton_start.begin, compiled_steps(newton_start.STEPS, _CHOICES)), **ENTRY)
+minimise = kept_on_disk(in_loops(newton.minimise, compiled_steps(newton.STEPS, _CHOICES)), **ENTRY)
+certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS, {})), **ENTRY)
 
 
 def solve_quotient(*arguments: Any) -> int:
