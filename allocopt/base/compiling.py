@@ -20,7 +20,7 @@ try:
 except ImportError:  # then everything is interpreted
     numba = None  # type: ignore[assignment]
 
-__all__ = ["COMPILED", "compiled", "entry", "garbage_collection_off", "kept_on_disk", "on_disk"]
+__all__ = ["COMPILED", "compiled", "entry", "garbage_collection_off", "kept_on_disk", "loaded", "on_disk"]
 
 COMPILED = numba is not None
 """Whether numba is installed."""
@@ -90,6 +90,23 @@ def on_disk(function: Any) -> bool:
     """Whether there is machine code of a function that is `kept_on_disk` (or no place to keep it)."""
     folder = function.stats.cache_path
     return folder is None or any(Path(folder).glob(f"*{function.__qualname__}*.nbi"))
+
+
+def loaded(function: Any, signature: tuple[Any, ...]) -> bool:
+    """Load the machine code of a function that is `kept_on_disk`; False, and nothing is compiled, where there is none."""
+    if tuple(signature) in function.overloads:
+        return True
+    cache = getattr(function, "_cache", None)
+    ask = getattr(cache, "load_overload", None)
+    found = None if ask is None else ask(signature, function.targetctx)
+    if found is None:
+        return False
+    cast(Any, cache).load_overload = lambda *_: found  # so that it is not read twice
+    try:
+        function.compile(signature)
+    finally:
+        cast(Any, cache).load_overload = ask
+    return True
 
 
 @contextmanager

@@ -329,6 +329,7 @@ class _Work:
                 gaps,
                 self.gap_error,
                 self.variances[i],
+                gaps,
                 levels[i],
                 tol,
                 False,

@@ -282,7 +282,7 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
         rows = np.empty_like(arms)
         rank = kernel.quotient(in_units(arms[None])[0], gaps, rows)
         which, unit, columns, ratios, start, _, _ = kernel.prepare(
-            rows, rank, gaps, np.ones(len(gaps)), 2.0, True, alpha, lam
+            rows, rank, gaps, np.ones(len(gaps)), gaps, 2.0, True, alpha, lam
         )
         found = np.concatenate([np.ones(4), start]), np.ones(8), lam[which], np.ones(4)
         info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)
