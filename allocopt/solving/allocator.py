@@ -21,7 +21,7 @@ from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.roads.compiled_answer import MOST_ARMS, solution_of
-from allocopt.solving.roads.machine_code import compiled_kernel, why_no_machine_code
+from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow, why_no_machine_code
 from allocopt.solving.solve import solve
 
 __all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
@@ -106,6 +106,7 @@ class Allocator:
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
         if self.n_arms <= MOST_ARMS and store is None:
+            say_if_slow("Allocator")
             self._own = in_units(self.arms[None])[0]
         self._quotients: dict[bytes, tuple[Array, int]] = {}
         self._last: tuple[bytes, Array, Array] | None = None

@@ -18,6 +18,7 @@ import numpy as np
 
 from allocopt.base.atomic_files import file_path
 from allocopt.base.conversion import NotAnArray, as_array
+from allocopt.base.compiling import say_before
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
@@ -139,6 +140,8 @@ def simulate(
         experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
         conditions.check_policy(checked, experiment.policy_name, environment is not None)
         notes = _notes(experiment)
+        if experiment.compiled:
+            say_before(f"simulate, {experiment.policy_name},", checked.run_blocks if blockwise else checked.run)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]

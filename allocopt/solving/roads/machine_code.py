@@ -15,9 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable
+from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
 
-__all__ = ["ROADS", "compiled_kernel", "pinned_road", "precompile", "ready", "why_no_machine_code"]
+__all__ = ["ROADS", "compiled_kernel", "pinned_road", "precompile", "ready", "say_if_slow"]
+__all__ += ["why_no_machine_code"]
 
 ROADS = ("auto", "numpy", "compiled")
 """What ``road`` and the environment variable ALLOCOPT_ROAD may be."""
@@ -60,6 +61,13 @@ def _switched_off() -> bool:
     if config is not None:
         return bool(config.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def say_if_slow(what: str) -> None:
+    """Warn, before something starts, where it has to do without machine code though nobody asked for that."""
+    why = None if pinned_road() == "numpy" else why_no_machine_code()
+    if why is not None:
+        warnings.warn(f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning, stacklevel=3)
 
 
 def ready() -> ModuleType | None:
