@@ -88,9 +88,8 @@ _NAMES = {
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
     "base.errors": (
-        "AllocoptError", "CompilingWarning", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
-        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SlowWarning",
-        "SolverFailed",
+        "AllocoptError", "CompilingWarning", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption",
+        "InvalidProgram", "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SlowWarning", "SolverFailed",
     ),
     "certify.enclosure": ("Enclosure",),
     "model.progress": ("Progress",),

@@ -99,7 +99,9 @@ def say_before(what: str, *functions: Any) -> None:
     """Warn, before something starts, that it will first compile these functions, or that it is slow because nothing is compiled."""
     if numba is None or numba.config.DISABLE_JIT:
         why = "numba is not installed" if numba is None else "numba is switched off (NUMBA_DISABLE_JIT)"
-        warnings.warn(f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning, stacklevel=3)
+        warnings.warn(
+            f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning, stacklevel=3
+        )
         return
     missing = [f for f in functions if hasattr(f, "overloads") and not f.overloads and not on_disk(f)]
     if missing:

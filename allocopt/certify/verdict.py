@@ -73,7 +73,8 @@ def solution_as_given(
 def _slightly_wider(bounds: _Bounds, tol: float) -> _Bounds:
     """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
     lower, upper = widened(bounds.lower, bounds.upper, bounds.rounding, tol)
-    return dataclasses.replace(bounds, lower=lower, upper=upper)
+    unchanged = lower == bounds.lower and upper == bounds.upper
+    return bounds if unchanged else dataclasses.replace(bounds, lower=lower, upper=upper)
 
 
 def widened(lower: float, upper: float, rounding: float, tol: float) -> tuple[float, float]:

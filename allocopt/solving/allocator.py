@@ -21,7 +21,8 @@ from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.roads.compiled_answer import MOST_ARMS, solution_of
-from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow, why_no_machine_code
+from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
+from allocopt.solving.roads.machine_code import why_not_compiled as no_machine_code
 from allocopt.solving.solve import solve
 
 __all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
@@ -36,7 +37,7 @@ def why_not_compiled(n_arms: int, listed: bool) -> str:
     """Why compiled code is not used: too many arms, no numba, or (not ``listed``) arms that are no array in memory."""
     if n_arms > MOST_ARMS:
         return f"more than {MOST_ARMS} arms"
-    return why_no_machine_code() or "numba is not installed" if listed else "arms that are not in memory"
+    return no_machine_code() if listed else "arms that are not in memory"
 
 
 def ordinary_solution(

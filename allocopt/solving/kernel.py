@@ -39,7 +39,6 @@ from allocopt.solvers.newton import iteration as newton
 from allocopt.solvers.newton import problem as newton_problem
 from allocopt.solvers.newton import start as newton_start
 from allocopt.solving.compiled_quotient import quotient, units
-from allocopt.solving.roads import compiled_formulas
 from allocopt.solving.kernel_codes import (
     CERTIFIED,
     CERTIFIED_BY_FORMULA,
@@ -52,6 +51,7 @@ from allocopt.solving.kernel_codes import (
     SEVERAL_FREE_ARMS,
     SINGULAR,
 )
+from allocopt.solving.roads import compiled_formulas
 
 __all__ = [
     "CERTIFIED",
@@ -80,7 +80,15 @@ _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the
 
 
 def _prepare(
-    quotient_rows: Any, r: Any, costs: Any, variances: Any, radii: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any
+    quotient_rows: Any,
+    r: Any,
+    costs: Any,
+    variances: Any,
+    radii: Any,
+    level: Any,
+    warm: Any,
+    alpha_in: Any,
+    lam_in: Any,
 ) -> Any:
     """The arms that count, those that a known pair uses first, and the problem of these, in units of about its value.
 
@@ -108,7 +116,9 @@ def _prepare(
     ratios, alpha, lam = np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
         cost, variance = costs[which[i]], variances[which[i]]
-        alone = level * variance / cost if level > 0.0 else cost * variance / radii[which[i]]  # what its target costs by itself
+        alone = (
+            level * variance / cost if level > 0.0 else cost * variance / radii[which[i]]
+        )  # what its target costs by itself
         ratios[i] = math.sqrt(alone / unit)
         root = math.sqrt(unit / (cost * variance))
         for c in range(r):

@@ -34,7 +34,7 @@ from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
-from allocopt.solving.roads.machine_code import compiled_kernel, pinned_road, ready, why_no_machine_code
+from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -173,7 +173,7 @@ def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solut
     lack = does_not_fit(program)
     if lack is not None:
         return lack
-    kernel = compiled_kernel() if road == "compiled" else ready()
+    kernel = loaded_or_made() if road == "compiled" else ready()
     if kernel is None:
         why = why_no_machine_code()
         if road == "compiled":

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
-from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.compiling import say_before
+from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number

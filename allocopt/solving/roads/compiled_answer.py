@@ -65,6 +65,7 @@ def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) 
     if code not in (kernel.CERTIFIED, kernel.CERTIFIED_BY_FORMULA):
         return str(kernel.REASONS[code])
     report = info.tolist()
+    report[:2] = widened(*report[:3], tol)
     report.append(time.perf_counter() - started)
     return solution_of(program, tol, alpha, multipliers, report, code == kernel.CERTIFIED_BY_FORMULA)
 
@@ -90,7 +91,6 @@ def solution_of(
 ) -> Solution:
     """A Solution from what the kernel returned with a code that says certified; ``program`` may be a Lazy one."""
     lower, upper, rounding, steps, warm, seconds = report
-    lower, upper = widened(lower, upper, rounding, tol)
     method = "closed-form" if formula else "interior-point"
     stats: dict[str, Any] = {"formula": "independent directions"} if formula else {"iterations": int(steps)}
     stats |= {"road": "compiled", "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}

@@ -12,7 +12,9 @@ from allocopt.base.tolerances import EPS
 __all__ = ["DIRECTIONS", "EQUAL_RATIOS", "NO_FORMULA", "closed_form"]
 
 NO_FORMULA, DIRECTIONS, EQUAL_RATIOS = 0, 1, 2
-_SAME = 64 * EPS  # sine of the angle below which two columns are one direction; relative difference of ratios that are one
+_SAME = (
+    64 * EPS
+)  # sine of the angle below which two columns are one direction; relative difference of ratios that are one
 
 
 def closed_form(columns: Any, ratios: Any) -> Any:

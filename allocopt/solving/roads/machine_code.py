@@ -1,7 +1,7 @@
 """Machine code of the kernel: whether it is there, and making it, which somebody must have asked for.
 
-`ready` is for calls that nobody should wait for: it takes what is loaded or on disk, and never compiles. `compiled_kernel` is for
-those that are worth compiling for; it says so first.
+`ready` is for calls that nobody should wait for: it takes what is loaded or on disk, and never compiles. `loaded_or_made` is for those
+that are worth compiling for; it says so first.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
+from allocopt.solvers import newton
 
-__all__ = ["ROADS", "compiled_kernel", "pinned_road", "precompile", "ready", "say_if_slow"]
-__all__ += ["why_no_machine_code"]
+__all__ = ["ROADS", "compiled_kernel", "loaded_or_made", "pinned_road", "precompile", "ready", "say_if_slow"]
+__all__ += ["why_no_machine_code", "why_not_compiled"]
 
 ROADS = ("auto", "numpy", "compiled")
 """What ``road`` and the environment variable ALLOCOPT_ROAD may be."""
@@ -44,8 +45,6 @@ def pinned_road(road: str | None = None) -> str:
 
 def why_no_machine_code() -> str | None:
     """Why there can be no machine code here; None where there can."""
-    if pinned_road() == "numpy":
-        return "ALLOCOPT_ROAD is numpy"
     if _switched_off():
         return "numba is switched off (NUMBA_DISABLE_JIT)"
     return None if _installed() else "numba is not installed"
@@ -53,7 +52,10 @@ def why_no_machine_code() -> str | None:
 
 @cache
 def _installed() -> bool:
-    return find_spec("numba") is not None
+    try:
+        return find_spec("numba") is not None
+    except ValueError:  # it is a module that was put in the way of the real one
+        return False
 
 
 def _switched_off() -> bool:
@@ -67,7 +69,9 @@ def say_if_slow(what: str) -> None:
     """Warn, before something starts, where it has to do without machine code though nobody asked for that."""
     why = None if pinned_road() == "numpy" else why_no_machine_code()
     if why is not None:
-        warnings.warn(f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning, stacklevel=3)
+        warnings.warn(
+            f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning, stacklevel=3
+        )
 
 
 def ready() -> ModuleType | None:
@@ -85,7 +89,17 @@ def ready() -> ModuleType | None:
     return kernel
 
 
+def why_not_compiled() -> str:
+    """Why `compiled_kernel` gives None."""
+    return "ALLOCOPT_ROAD is numpy" if pinned_road() == "numpy" else why_no_machine_code() or "numba does not work here"
+
+
 def compiled_kernel() -> ModuleType | None:
+    """`loaded_or_made`, unless the road is pinned to numpy."""
+    return None if pinned_road() == "numpy" else loaded_or_made()
+
+
+def loaded_or_made() -> ModuleType | None:
     """`allocopt.solving.kernel` with its machine code, compiled if need be; None where there can be none."""
     if why_no_machine_code() is not None:
         return None
@@ -95,7 +109,7 @@ def compiled_kernel() -> ModuleType | None:
         except ImportError:  # numba is there but does not work
             return None
         if not kernel.load():
-            warnings.warn(_COMPILING, CompilingWarning, stacklevel=3)
+            warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
             kernel.make()
         _loaded.append(kernel)
     return _loaded[0]
@@ -113,7 +127,7 @@ def precompile() -> None:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CompilingWarning)  # it was asked for
-        if compiled_kernel() is None:
+        if loaded_or_made() is None:
             raise MethodUnavailable(f"there is no compiled road: {why_no_machine_code() or 'numba does not work here'}")
 
 
@@ -123,8 +137,6 @@ def _seems_on_disk() -> bool:
     given = os.environ.get("NUMBA_CACHE_DIR")
     if given:
         return any(Path(given).glob(f"*/{own}"))
-    from allocopt.solvers import newton
-
     beside = (Path(folder) / "__pycache__" for folder in newton.__path__)
     return any(any(folder.glob(own)) for folder in beside) or any(_users_cache().glob(f"*/{own}"))
 
