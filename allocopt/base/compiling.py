@@ -97,7 +97,7 @@ def on_disk(function: Any) -> bool:
 
 def say_before(what: str, *functions: Any) -> None:
     """Warn, before something starts, that it will first compile these functions, or that it is slow because nothing is compiled."""
-    if numba is None or numba.config.DISABLE_JIT:
+    if numba is None or getattr(numba.config, "DISABLE_JIT", False):
         why = "numba is not installed" if numba is None else "numba is switched off (NUMBA_DISABLE_JIT)"
         warnings.warn(
             f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning, stacklevel=3

@@ -30,7 +30,7 @@ def _one_line(message: Warning | str, *_: object) -> None:
 
 def main() -> None:
     """Entry point: errors and warnings become one line on standard error, never a traceback."""
-    warnings.showwarning = _one_line
+    warnings.showwarning = _one_line  # type: ignore[assignment]
     try:
         try:
             app(standalone_mode=True)

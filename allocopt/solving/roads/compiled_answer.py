@@ -65,7 +65,7 @@ def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) 
     if code not in (kernel.CERTIFIED, kernel.CERTIFIED_BY_FORMULA):
         return str(kernel.REASONS[code])
     report = info.tolist()
-    report[:2] = widened(*report[:3], tol)
+    report[:2] = widened(report[0], report[1], report[2], tol)
     report.append(time.perf_counter() - started)
     return solution_of(program, tol, alpha, multipliers, report, code == kernel.CERTIFIED_BY_FORMULA)
 
@@ -73,8 +73,8 @@ def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) 
 class _Details:
     """Parts of the Solution that are computed when they are first asked for: binding constraints, coordinates."""
 
-    def __init__(self, program: Any, *pair: Any) -> None:
-        self._program, self._pair = program, pair
+    def __init__(self, program: Any, allocation: Array, multipliers: Array, method: str, tol: float) -> None:
+        self._program, self._pair = program, (allocation, multipliers, method, tol)
         self._recertified: Solution | None = None
 
     @property
