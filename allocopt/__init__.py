@@ -7,10 +7,10 @@
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from allocopt.base.version import __version__
 
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without loading typing
 if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below load what is asked for
     from allocopt import policies as policies
     from allocopt.actions import graphs as graphs
@@ -115,18 +115,19 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
-    value: Any
-    if name in _MODULES:
-        value = importlib.import_module(f"allocopt.{_MODULES[name]}")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or type checkers would believe in every name
+
+    def __getattr__(name):
+        """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
+        if name in _MODULES:
+            value = importlib.import_module(f"allocopt.{_MODULES[name]}")
+        elif name in _HOME:
+            value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
+        else:
+            raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

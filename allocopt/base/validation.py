@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,7 @@ IntArray = NDArray[np.int64]
 __all__ = [
     "Array",
     "IntArray",
+    "did_you_mean",
     "finite_number",
     "frozen",
     "in_range",
@@ -238,3 +240,24 @@ def frozen(array: Array) -> Array:
     """The same array, read-only."""
     array.flags.writeable = False
     return array
+
+
+def did_you_mean(name: object, known: Iterable[str], words: str = "did you mean") -> str:
+    """What to add to an error about an unknown name: the known one that is nearest, or nothing where none is near.
+
+    Capitals, hyphens, underscores and spaces do not count.
+
+    Examples
+    --------
+    >>> did_you_mean("interior_pint", ["interior-point", "active-set"])
+    " (did you mean 'interior-point'?)"
+    >>> did_you_mean("magic", ["interior-point", "active-set"])
+    ''
+    """
+    plain = {_plain(entry): entry for entry in known}
+    near = difflib.get_close_matches(_plain(str(name)), plain, 1)
+    return f" ({words} {plain[near[0]]!r}?)" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight import instances
 from allocopt.insight.documents import short_interval
 from allocopt.model import programs
@@ -27,7 +27,7 @@ def demo(as_json: Json = False) -> None:
     if as_json:
         print_json({"counter_example": rows, "price_of_optimism": prices})
         return
-    console = Console()
+    console = new_console()
     table = Table(title="A = {e1, e2, (1−ε, aε)}, θ = e1: regret c·log n, UCB pays Σ2/Δ, ratio = UCB/c")
     for name in ("a", "ε", "c", "proven interval", "no e2", "Σ2/Δ", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -35,6 +35,9 @@ from allocopt.cli.app import (
     print_json,
 )
 from allocopt.cli.insight.bound import WHY_BELOW
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight import plots
 from allocopt.insight.bounds.bound import FiniteTimeBound, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
@@ -102,6 +105,7 @@ def simulate_command(
             "--log/--linear", help="Scale of the regret in the plot (default: what suits it).", show_default=False
         ),
     ] = None,
+    force: Force = False,
     factor: Annotated[
         float | None,
         typer.Option(
@@ -128,7 +132,7 @@ def simulate_command(
     for name in names:
         if names.count(name) > 1:
             raise InvalidOption(f"--policy: {name} is given twice")
-    _check_targets(out, plot)
+    _check_targets(out, plot, force, file, theta)
     conditions = Conditions.checked(bandit, noise, assumed, delay, batch, blockwise)
     _check_folder(out, bandit, horizon, runs, seed, conditions.as_json())
     client = None if dask is None else _client(dask)
@@ -152,9 +156,7 @@ def simulate_command(
         except KeyboardInterrupt:
             if out is None:
                 raise
-            typer.echo(
-                f"interrupted: what was finished is kept in {out}; the same command goes on from there", err=True
-            )
+            say_interrupted(f"interrupted: what was finished is kept in {out}; the same command goes on from there")
             raise typer.Exit(130) from None
         if checkpoint is not None:
             ending = ".parquet" if importlib.util.find_spec("pyarrow") else ".json"
@@ -168,22 +170,16 @@ def simulate_command(
             bound=([b.n for b in bounds], [b.value for b in bounds]) if bounds else None,
             log=_logarithmic(results) if log is None else log,
         )
-        plots.save(figure, target, overwrite=target != plot)
+        plots.save(figure, target, overwrite=force or target != plot)
     if as_json:
         print_json(_document(results, solution, pictures, bounds))
     else:
         _show(results, solution, pictures, out, bounds)
 
 
-def _check_targets(out: Path | None, plot: Path | None) -> None:
+def _check_targets(out: Path | None, plot: Path | None, force: bool, *inputs: Path | str | None) -> None:
     """Refuse names that could not be written, or must not be, before the work begins."""
-    if plot is not None:
-        if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-            raise InvalidOption(f"--plot: expected a name that ends in .png, .pdf or .svg, got {plot.name!r}")
-        if plot.exists():
-            raise InvalidOption(f"--plot: {plot} exists already; give another name")
-        if not plot.parent.is_dir():
-            raise InvalidOption(f"--plot: there is no folder {plot.parent}")
+    check_output("--plot", plot, force, *inputs, endings=(".png", ".pdf", ".svg"))
     if out is not None and out.exists():
         if not out.is_dir():
             raise InvalidOption(f"--out: expected a folder, but {out} is a file")
@@ -294,7 +290,7 @@ def _show(
     first = results[0]
     constant = 0.0 if solution is None else solution.value
     log_n = math.log(first.horizon)
-    console = Console(highlight=False)
+    console = new_console()
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
     table.add_column("policy", overflow="fold")  # figures are never cut off, long names are
     for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _QUANTILES), "mean/log n"):
@@ -377,7 +373,7 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
 
 def _policy_document(result: SimulationResult) -> dict[str, Any]:
     error = result.standard_error
-    document = {
+    return {
         "policy": result.policy,
         "parameters": dict(result.parameters),
         "final_regret": {
@@ -390,9 +386,6 @@ def _policy_document(result: SimulationResult) -> dict[str, Any]:
         "mean_regret": result.mean.tolist(),
         "standard_error": error.tolist() if np.isfinite(error).all() else None,
         "mean_pulls": result.pulls.mean(axis=0).tolist(),
+        "runs_with_recovery": _recoveries(result),
         "notes": list(result.notes),
     }
-    recovered = _recoveries(result)
-    if recovered is not None:
-        document["runs_with_recovery"] = recovered
-    return document

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array
@@ -25,6 +24,8 @@ from allocopt.cli.app import (
     print_json,
 )
 from allocopt.cli.display import progress_line, solution_tables
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight.documents import solution_document
 from allocopt.insight.instances.files import Instance
 from allocopt.model import programs
@@ -69,10 +70,12 @@ def solve_command(
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
+    force: Force = False,
     verify: Verify = True,
     as_json: Json = False,
 ) -> None:
     """Solve an instance, certify the answer and prove it."""
+    check_output("--save", save, force, file, theta)
     instance = given_instance(file, theta)
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
@@ -93,11 +96,11 @@ def solve_command(
         except KeyboardInterrupt:  # the answer is there already: it is shown and saved without a proof
             interrupted = True
     if save is not None:
-        solution.save(save)
+        solution.save(save, overwrite=force)
     if as_json:
         print_json(solution_document(solution, enclosure))
     else:
-        console = Console()
+        console = new_console()
         for table in solution_tables(solution, enclosure):
             console.print(table)
         if save is not None:

@@ -163,11 +163,14 @@ class Solution(Tabular):
 
         return enclose(self, precision)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver."""
+    def save(self, path: str | PathLike[str], overwrite: bool = False) -> None:
+        """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver.
+
+        A file that exists is kept, with an error, unless ``overwrite``; then it is replaced once the new one is complete.
+        """
         from allocopt.certify.proofs.writing import save_solution
 
-        save_solution(self, path)
+        save_solution(self, path, overwrite=overwrite)
 
     def plot(self, **options: Any) -> Any:
         """`allocopt.plots.allocation` of this solution: α and the multipliers as bars. Returns a matplotlib Figure."""

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.json_data import json_data, json_number
 from allocopt.cli.app import File, Json, NoiseVariance, Theta, app, given_bandit, given_instance, print_json
 from allocopt.cli.display import progress_line
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight.bounds.bound import FiniteTimeBound, WorstRegret, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
 from allocopt.model.bandit import LinearBandit
@@ -51,9 +52,11 @@ def bound_command(
     theta: Theta = None,
     noise_variance: NoiseVariance = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Prove what no policy can beat in n rounds, unless it pays more than B on an instance that is listed."""
+    check_output("--save", save, force, file, theta)
     n = read_rounds(rounds)
     missing = "bound needs θ: give it in the file or with --theta"
     bandit = given_bandit(given_instance(file, theta), noise_variance, missing)
@@ -62,7 +65,7 @@ def bound_command(
         check = found.verify()
         optimal = _optimal(bandit, n)
     if save is not None:
-        found.save(save)
+        found.save(save, overwrite=force)
     if as_json:
         print_json(_document(found, check.holds, optimal))
     else:
@@ -98,7 +101,7 @@ def _optimal(bandit: LinearBandit, n: int) -> float:
 
 
 def _show(found: FiniteTimeBound, holds: bool, optimal: float, saved: Path | None) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("bound", f"{found.value:.10g}")
     table.add_row("c·log n", f"{optimal:.10g}")

@@ -148,9 +148,12 @@ class FiniteTimeBound:
             terms.gaps, terms.information, np.array(check.levels), terms.loss, terms.cost, np.array(self.weights), check.price
         )  # fmt: skip
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON proof file, which ``load_bound(path)`` reads as a claim and proves without a solver."""
-        save_bound(self, path)
+    def save(self, path: str | PathLike[str], overwrite: bool = False) -> None:
+        """Write a JSON proof file, which ``load_bound(path)`` reads as a claim and proves without a solver.
+
+        A file that exists is kept, with an error, unless ``overwrite``.
+        """
+        save_bound(self, path, overwrite=overwrite)
 
     def __float__(self) -> float:
         return self.value
