@@ -138,9 +138,9 @@ def simulate_command(
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
-    solution = _solution(bandit)
-    constant = 0.0 if solution is None else solution.value
-    if log and constant == 0:
+    solution = solve(programs.regret(bandit))
+    constant = solution.value
+    if log and not len(bandit.suboptimal_arms):
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
     bounds = [] if factor is None else _bounds(bandit, horizon, factor)
     results = []
@@ -225,11 +225,6 @@ def _client(address: str) -> Any:
         raise InvalidOption(f"--dask: no scheduler at {address!r}: {error or type(error).__name__}") from None
 
 
-def _solution(bandit: LinearBandit) -> Solution | None:
-    """Of the regret program, whose value is c(A,θ); None where every arm is optimal, and c is 0."""
-    return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
-
-
 def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTimeBound]:
     """What no policy can beat, at some n up to the horizon (the last one)."""
     rounds = sorted({max(round(horizon / 10.0**step), 3) for step in np.arange(0.0, 3.1, 0.5)})
@@ -282,13 +277,13 @@ def _figure(x: float, digits: int = 1) -> str:
 
 def _show(
     results: list[SimulationResult],
-    solution: Solution | None,
+    solution: Solution,
     pictures: list[Path],
     out: Path | None,
     bounds: list[FiniteTimeBound],
 ) -> None:
     first = results[0]
-    constant = 0.0 if solution is None else solution.value
+    constant = solution.value
     log_n = math.log(first.horizon)
     console = new_console()
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
@@ -309,7 +304,7 @@ def _show(
     console.print(table)
     if bounds:
         console.print(f"{bounds[-1].sentence} ({WHY_BELOW})", markup=False, soft_wrap=True)
-    if solution is not None and caveat(solution):
+    if caveat(solution):
         console.print(f"c is {caveat(solution)}", markup=False, soft_wrap=True)
         for sentence in sentences(solution.assumptions):
             console.print(f"  {sentence}", markup=False, soft_wrap=True)
@@ -335,18 +330,18 @@ def _comparisons(results: list[SimulationResult]) -> list[Comparison]:
 
 
 def _document(
-    results: list[SimulationResult], solution: Solution | None, pictures: list[Path], bounds: list[FiniteTimeBound]
+    results: list[SimulationResult], solution: Solution, pictures: list[Path], bounds: list[FiniteTimeBound]
 ) -> dict[str, Any]:
     first = results[0]
-    constant = 0.0 if solution is None else solution.value
+    constant = solution.value
     return {
         "horizon": first.horizon,
         "runs": first.runs,
         "seed": dict(first.seed),
         "c": json_number(constant),
         "c_log_n": json_number(constant * math.log(first.horizon)),
-        "c_status": None if solution is None else solution.status.name,
-        "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
+        "c_status": solution.status.name,
+        "assumptions": [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),
         "times": first.times.tolist(),
         "bounds": [{"n": b.n, "value": b.value, "sentence": b.sentence} for b in bounds],

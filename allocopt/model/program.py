@@ -140,7 +140,8 @@ class AllocationProgram:
         k, d = len(features) if owners is None else int(owners[-1]) + 1, features.shape[1]
         costs = vector("costs", self.costs, InvalidProgram, length=k)
         targets = matrix("targets", self.targets, InvalidProgram)
-        if not len(targets) or targets.shape[1] != d:
+        nothing_to_learn = self.origin.kind != "general" and targets.shape == (0, d)  # every arm is optimal
+        if not (len(targets) or nothing_to_learn) or targets.shape[1] != d:
             raise InvalidProgram(
                 f"targets: expected at least one row of {d} entries (as the features have), got shape {targets.shape}"
             )

@@ -169,7 +169,7 @@ class Allocator:
         Parameters
         ----------
         gaps : array_like, shape (k,)
-            Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+            Any vector in [0, ∞)^k. Arms of gap 0 are free (α = inf); there may be none or several.
         callback : callable, optional
             As in `allocopt.solve`: told of certified bounds on the way. Compiled solves do not call it.
 

@@ -324,7 +324,7 @@ BAD = {
     "small width": (["solve", "i.json", "--program", "optimism", "--width", "0.1"], ["cannot be met", "upper bound"]),
     "gaps for best-arm": (["solve", "gaps.json", "--program", "best-arm"], ["best-arm", "gaps"]),
     "gaps with noise": (["solve", "gaps.json", "--noise-variance", "2"], ["noise"]),
-    "all zero theta": (["solve", "i.json", "--theta", "0,0"], ["gaps", "zero"]),
+    "no best arm": (["solve", "i.json", "--theta", "0,0", "--program", "best-arm"], ["gaps", "zero", "none is the best"]),
     "save into nothing": (["solve", "i.json", "--save", "none/p.json"], ["none/p.json", "no directory"]),
     "save onto a folder": (["solve", "i.json", "--save", "folder"], ["folder"]),
     "verify nothing": (["verify", "none.json"], ["none.json"]),

@@ -97,7 +97,7 @@ def _allowed(worst_regret: float | None, factor: float | None, n: int) -> WorstR
 
 def _optimal(bandit: LinearBandit, n: int) -> float:
     """c·log n."""
-    return solve(regret(bandit)).value * math.log(n) if len(bandit.suboptimal_arms) else 0.0
+    return solve(regret(bandit)).value * math.log(n)
 
 
 def _show(found: FiniteTimeBound, holds: bool, optimal: float, saved: Path | None) -> None:

@@ -91,6 +91,8 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
 
 def _told(error: BaseException, as_json: bool) -> int:
     if isinstance(error, SystemExit):
+        if isinstance(error.__context__, BrokenPipeError):  # typer makes 1 of a reader that has gone away
+            return 0
         return error.code if isinstance(error.code, int) else BAD_INPUT if error.code else 0
     kind, message = _described(error)
     if message is None:

@@ -21,7 +21,7 @@ from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
-from allocopt.model.programs.learnable import check_bandit, check_learnable, check_some_gap, half_precision
+from allocopt.model.programs.learnable import check_bandit, check_different, half_precision
 from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
@@ -44,7 +44,7 @@ def _arm_program(
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
     in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
-    check_learnable(arms, gaps)
+    check_different(arms)
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
     return AllocationProgram(
@@ -104,7 +104,8 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
 
 def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
     assert bandit.store is not None
-    check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    if bandit.survey.largest == 0.0:
+        check_different(np.zeros((1, bandit.dim)))
     rule = GapRule(bandit.theta, bandit.best_row)
     scale = half_precision(bandit.noise_variance)
     blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances)
@@ -120,7 +121,6 @@ def _streamed_with_gaps(
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
-        check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
         report = with_gaps(report, gaps, store.shape[1])
     return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
@@ -170,7 +170,7 @@ def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     if store is None:
         in_range("arms", x, InvalidInstance)
-        check_learnable(x, delta)
+        check_different(x)
     return store, x, delta
 
 
