@@ -13,10 +13,12 @@ from rich.console import Console
 __all__ = ["in_ascii", "new_console", "readable_everywhere"]
 
 _WORDS = {
-    "θ": "theta", "α": "alpha", "λ": "lambda", "σ": "sigma", "ε": "eps", "τ": "tau", "ν": "nu", "ω": "omega", "π": "pi", "Δ": "Delta",
+    "θ": "theta", "α": "alpha", "λ": "lambda", "σ": "sigma", "ε": "eps", "τ": "tau", "ν": "nu", "ω": "omega", "π": "pi", "Δ": "gap",
     "Σ": "sum", "ρ": "rho", "η": "eta", "β": "beta", "γ": "gamma", "μ": "mu", "∞": "inf", "·": "*", "×": "x", "−": "-", "–": "-",
     "—": "-", "…": "...", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "±": "+-", "‖": "|", "′": "'", "’": "'",
-    "“": '"', "”": '"', "√": "sqrt", "∈": "in", "ᵀ": "^T", "½": "1/2", "ö": "oe", "ü": "ue", "ä": "ae",
+    "“": '"', "”": '"', "√": "sqrt", "∈": "in", "ᵀ": "^T", "½": "1/2", "∇": "grad", "∂": "d", "⟨": "<", "⟩": ">", "δ": "delta", "κ": "kappa", "φ": "phi",
+    "ψ": "psi", "Λ": "Lambda", "⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")", "∝": "~", "ℓ": "l", "á": "a", "é": "e", "₊": "+", "₋": "-",
+    "\N{COMBINING CIRCUMFLEX ACCENT}": "-hat", "ö": "oe", "ü": "ue", "ä": "ae",
     **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)), **{c: f"^{i}" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "⁻": "^-",
 }  # fmt: skip
 _TABLE = str.maketrans(_WORDS)
@@ -39,7 +41,7 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _in_encoding(character: str, encoding: str) -> str:
-    words = _WORDS.get(character, "?")
+    words = "." if character == "…" else _WORDS.get(character, "?")  # rich cuts off with one character
     try:
         words.encode(encoding)
     except UnicodeEncodeError:

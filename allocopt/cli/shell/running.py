@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import logging
 import os
 import re
 import signal
@@ -59,6 +60,7 @@ def guarded(command: Callable[[], int], *, as_json: bool) -> int:
     """The exit code of a command; whatever it raises is said in one line."""
     _State.pressed = _State.said = False
     readable_everywhere()
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a cache that cannot be written is no news to users
     sys.unraisablehook = _unraisable
     try:
         try:
