@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import MethodUnavailable as MethodUnavailable
     from allocopt.base.errors import NotProven as NotProven
     from allocopt.base.errors import SolverFailed as SolverFailed
+    from allocopt.base.version import bibtex as bibtex
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import constants as constants
@@ -84,6 +85,7 @@ _NAMES = {
     "actions.oracle_allocation": ("OracleAllocation", "oracle_allocation"),
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
+    "base.version": ("bibtex",),
     "base.errors": (
         "AllocoptError", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
         "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",

@@ -51,6 +51,7 @@ CONTRACT = [
     "constants",
     "audit",
     "barycentric_spanner",
+    "bibtex",
     "compare",
     "finite_time_bound",
     "graphs",

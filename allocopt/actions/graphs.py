@@ -33,7 +33,7 @@ from allocopt.actions.oracles import (
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
@@ -69,6 +69,10 @@ class GraphArms(Tabular):
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
         return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+
+    def plot(self, solution: Any, **options: Any) -> Any:
+        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
+        return drawn("edge_allocation", self, solution, **options)
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {

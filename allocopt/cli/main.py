@@ -32,7 +32,7 @@ def main() -> None:
     running = importlib.import_module("allocopt.cli.shell.running")
     arguments = sys.argv[1:]
     code = running.guarded(lambda: _run(arguments), as_json="--json" in arguments)
-    _on_interrupt(_stop_at_once)  # all is written: what is left is Python's own end
+    _on_interrupt(signal.SIG_IGN)  # all is written and the code decided: what is left is Python's own end
     sys.exit(code)
 
 

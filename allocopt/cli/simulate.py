@@ -55,7 +55,6 @@ from allocopt.solving.solve import solve
 _QUANTILES = (0.1, 0.5, 0.9)
 _PICTURE = "regret.png"
 _SCIENTIFIC_FROM = 1e6  # figures from here on are written as 1e+06
-_RATIO_FOR_LOG_SCALE = 10.0  # ratio of final regrets from which a linear scale shows one curve only
 
 
 @app.command("simulate")
@@ -168,7 +167,7 @@ def simulate_command(
             {r.policy: (r.times, r.regret) for r in results},
             constant=constant if math.isfinite(constant) else None,
             bound=([b.n for b in bounds], [b.value for b in bounds]) if bounds else None,
-            log=_logarithmic(results) if log is None else log,
+            log=log,
         )
         plots.save(figure, target, overwrite=force or target != plot)
     if as_json:
@@ -233,12 +232,6 @@ def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTim
 
 def _folder_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
-
-
-def _logarithmic(results: list[SimulationResult]) -> bool:
-    """Whether one policy's regret would flatten all others on a linear scale."""
-    finals = [float(r.mean[-1]) for r in results]
-    return min(finals) > 0 and max(finals) > _RATIO_FOR_LOG_SCALE * min(finals)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ class LinearBandit(Tabular):
             raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
         self._put(
             theta=theta, noise_variance=noise_variance, tie_tolerance=tie_tolerance,
-            labels=checked_labels(self.labels, k), store=store,
+            labels=checked_labels(index_labels(self.arms) if self.labels is None else self.labels, k), store=store,
         )  # fmt: skip
         if arms is not None:
             self._put(arms=arms)
@@ -288,6 +288,18 @@ def noise_text(noise_variance: float | Array) -> str:
     if isinstance(noise_variance, float):
         return f"{noise_variance:g}"
     return f"{noise_variance.min():g}…{noise_variance.max():g}"
+
+
+def index_labels(arms: Any) -> tuple[str, ...] | None:
+    """The names of a data frame's rows, where it has others than 0, 1, 2, …"""
+    index = getattr(arms, "index", None)
+    if (
+        index is None
+        or not (hasattr(arms, "columns") and hasattr(index, "tolist"))
+        or type(index).__name__ == "RangeIndex"
+    ):
+        return None
+    return tuple(map(str, index.tolist()))
 
 
 def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:

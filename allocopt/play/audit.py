@@ -21,7 +21,7 @@ from allocopt.linear.information import squared_norms, whitening
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.solution import Solution, Status
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.solving.solve import solve
 
 __all__ = ["Audit", "AuditRow", "audit"]
@@ -113,6 +113,10 @@ class Audit(Tabular):
         at = self._time(time)
         found = np.flatnonzero(self.exploration[at] > self.over)
         return found[np.argsort(-self.excess[at][found], kind="stable")]
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.audit_bars` of this audit; options as there. Returns a matplotlib Figure."""
+        return drawn("audit_bars", self, **options)
 
     def table(self, time: int = -1) -> list[AuditRow]:
         """One row per arm at the time of that position, arms with the least evidence first."""

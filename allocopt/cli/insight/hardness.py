@@ -115,10 +115,8 @@ def _check_outputs(file: Path, theta: str | None, html: Path | None, plot: Path 
 
 
 def _draw(h: Hardness, path: Path, force: bool) -> None:
-    """The geometry where it can be seen (two or three dimensions), else the allocation."""
-    seen = h.bandit.dim in (2, 3)
-    figure = plots.geometry(h.bandit, h.solution, h.alternatives) if seen else plots.allocation(h.solution)
-    plots.save(figure, path, overwrite=force)
+    """The geometry where it can be seen (two or three dimensions), else gaps against information."""
+    plots.save(h.plot(), path, overwrite=force)
 
 
 def _write(path: Path, text: str, force: bool) -> None:

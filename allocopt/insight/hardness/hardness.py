@@ -316,10 +316,10 @@ class Hardness(Tabular):
         return page(self, **options)
 
     def plot(self, **options: Any) -> Any:
-        """The geometry of the instance in two or three dimensions, else the allocation. Returns a matplotlib Figure."""
+        """The geometry of the instance in two or three dimensions, else gaps against information. Returns a matplotlib Figure."""
         if self.bandit.dim in (2, 3):
             return drawn("geometry", self.bandit, self.solution, self.alternatives, **options)
-        return drawn("allocation", self.solution, **options)
+        return drawn("gap_information" if len(self.bandit.suboptimal_arms) else "allocation", self.solution, **options)
 
     def _table(self) -> Table:
         """The arms that are played for their information or whose constraint is tight."""

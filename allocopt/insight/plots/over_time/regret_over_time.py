@@ -9,18 +9,15 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, matrix, positive_number, vector
+from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
     BLACK,
     COLOURS,
-    COLUMN,
     DASHES,
     MARKERS,
     NOTE,
-    checked_width,
     drawing,
-    finish,
-    legend_below,
-    new_figure,
+    flattened,
     number,
     text,
 )
@@ -38,8 +35,9 @@ def regret_curves(
     constant: float | None = None,
     bound: tuple[Any, Any] | None = None,
     horizon: float | None = None,
-    log: bool = False,
-    width: float = COLUMN,
+    log: bool | None = None,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """Mean regret of policies over time, the band of 80 % of the runs, and the line c·log n that none can beat in the end.
 
@@ -53,8 +51,12 @@ def regret_curves(
         Rounds, and what no policy can beat then (values of `finite_time_bound`): draws the line between them.
     horizon : int, optional
         Show the rounds up to here only.
-    log : bool
-        A logarithmic scale for the regret.
+    log : bool, optional
+        A logarithmic scale for the regret; by default where one curve ends more than ten times as high as another.
+    ax : Axes, optional
+        Where to draw, instead of on a figure of its own.
+    width : float or str
+        Inches, "column" (3.4, the default) or "page" (7.0).
 
     Examples
     --------
@@ -64,15 +66,16 @@ def regret_curves(
     """
     if not isinstance(curves, Mapping) or not curves:
         raise InvalidOption("curves: expected a mapping from names to (times, regret), with at least one entry")
-    inches, last = checked_width(width), np.inf if horizon is None else positive_number("horizon", horizon)
+    last = np.inf if horizon is None else positive_number("horizon", horizon)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
     checked = {str(name): measured_runs(str(name), curve, last) for name, curve in curves.items()}
     limit = None if bound is None else _bound_line(bound, last)
     counts = {len(regret) for _, regret in checked.values()}
     alike = len(counts) == 1 and counts != {1}
+    log = flattened([float(regret.mean(axis=0)[-1]) for _, regret in checked.values()]) if log is None else bool(log)
     with drawing():
-        figure = new_figure(inches, 0.8 * inches)
-        axes = figure.subplots()
+        board = canvas(ax, width, 0.8)
+        axes = board.axes
         axes.set_xscale("log")
         axes.set_yscale("log" if log else "linear")
         for i, (name, (times, regret)) in enumerate(checked.items()):
@@ -101,8 +104,8 @@ def regret_curves(
         axes.set_ylabel("regret")
         axes.set_title(f"mean, and 10 % to 90 % of {counts.pop() if alike else 'the'} runs", **NOTE)
         axes.grid(which="major")
-        legend_below(figure, axes)
-        return finish(figure)
+        board.legend()
+        return board.done()
 
 
 def _bound_line(bound: Any, last: float) -> tuple[Array, Array]:
