@@ -8,37 +8,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array
+from allocopt.base.validation import Array, positive_number
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import COLOURS, DASHES, MARKERS, NOTE, drawing, text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["profile_ratios", "profiles"]
+__all__ = ["performance_profiles", "profile_factors"]
 
-_FARTHEST = 1e3  # factors beyond are not drawn
+_LINEAR_UP_TO = 5.0  # factors up to here are shown on a linear scale
 
 
-def profiles(
-    table: Any,
+def performance_profiles(
+    scores: Any,
     *,
-    quantity: str = "regret",
-    most: float | None = None,
+    most: float = 100.0,
+    title: str = "",
+    quantity: str = "least mean regret",
     ax: Any = None,
     width: Width = None,
 ) -> Figure:
-    """The share of cases in which a competitor's cost is at most τ times the best one's, against τ.
+    """On which share of the instances each policy is within a factor τ of the best one (Dolan & Moré 2002).
 
     Parameters
     ----------
-    table : mapping or data frame
-        Competitor → its cost in every case (instance, run, seed), all of one length, smaller is better; nan, None and inf stand for a
-        case that it did not finish. A data frame has a column for each competitor.
+    scores : mapping or data frame
+        Name → mean regret (or any cost) on each instance, the instances in the same order for all; nan, None or inf where it did not
+        finish, which counts as never within any factor. A data frame has a column for each name.
+    most : float
+        The largest factor τ that is shown.
+    title : str, optional
+        Drawn above.
     quantity : str
-        What is compared.
-    most : float, optional
-        The largest τ shown; by default the one at which nothing changes any more, 1000 at most.
+        What τ is a multiple of.
     ax : Axes, optional
         Where to draw, instead of on a figure of its own.
     width : float or str
@@ -46,75 +49,69 @@ def profiles(
 
     Examples
     --------
-    >>> figure = profiles({"LinUCB": [10.0, 20.0, 30.0], "UCB": [40.0, 15.0, 31.0]})
-    >>> figure.axes[0].get_ylabel()
-    'share of 3 cases'
+    >>> figure = performance_profiles({"UCB": [5, 9, 15], "LinTS": [4, 11, 3]})
+    >>> figure.axes[0].lines[1].get_ydata()[0].round(3).item()  # LinTS is the best on two of three
+    0.667
     """
-    names, ratios = profile_ratios(table)
-    finite = ratios[np.isfinite(ratios)]
-    end = float(min(max(finite.max(initial=1.0) * 1.1, 1.2), _FARTHEST)) if most is None else _factor(most)
-    cases = ratios.shape[1]
+    last = positive_number("most", most)
+    if last <= 1:
+        raise InvalidOption(f"most: expected a number above 1, got {most!r}")
+    names, factors = profile_factors(scores)
     with drawing():
-        board = canvas(ax, width, 0.8)
+        board = canvas(ax, width, 0.7)
         axes = board.axes
-        if end > 5.0:
-            axes.set_xscale("log")
-        for i, (name, row) in enumerate(zip(names, ratios, strict=True)):
-            reached = np.sort(row[np.isfinite(row)])
-            steps = np.concatenate([[1.0], reached, [max(end, 1.0)]])
-            share = np.concatenate([[0.0], np.arange(1, len(reached) + 1), [len(reached)]]) / cases
-            axes.plot(steps, share, drawstyle="steps-post", color=COLOURS[i % 7], linestyle=DASHES[(i // 7 + i) % 7],
-                      marker=MARKERS[i % 7], markersize=3.2, markevery=(i % 3, max(1, len(steps) // 6)), label=text(name, 28),
-                      clip_on=False)  # fmt: skip
-        axes.set_xlim(1.0, end)
-        axes.set_ylim(0.0, 1.0)
-        axes.set_xlabel(f"τ: {text(quantity, 40)} at most τ times the best one's")
-        axes.set_ylabel(f"share of {cases} case{'s' * (cases != 1)}")
-        axes.set_title("at τ = 1: how often it is the best; higher is better", **NOTE)
+        axes.set_xscale("log" if last > _LINEAR_UP_TO else "linear")
+        for i, (name, of_policy) in enumerate(zip(names, factors, strict=True)):
+            steps = np.unique(np.concatenate([[1.0], of_policy[of_policy <= last], [last]]))
+            height = (of_policy[None, :] <= steps[:, None]).mean(axis=1)
+            axes.step(steps, height, where="post", color=COLOURS[i % 7], linestyle=DASHES[(i // 7 + i) % 7],
+                      marker=MARKERS[i % 7], markersize=3.2, markevery=(i % 3, max(1, len(steps) // 6)),
+                      label=text(name, 34))  # fmt: skip
+        axes.set_xlim(1.0, last)
+        axes.set_ylim(0.0, 1.02)
+        axes.set_xlabel(f"factor τ to the {text(quantity, 40)}")
+        axes.set_ylabel("share of the instances")
+        count = factors.shape[1]
+        axes.set_title(text(title, 60) if title else f"{count} instance{'s' * (count != 1)}; higher is better", **NOTE)
         axes.grid(which="major")
         board.legend()
         return board.done()
 
 
-def profile_ratios(table: Any) -> tuple[list[str], Array]:
-    """Names, and the cost of each in every case over the best cost there (inf where it did not finish); what `profiles` draws.
+def profile_factors(scores: Any) -> tuple[list[str], Array]:
+    """Names, and the cost of each over the best cost of each instance that anybody finished; inf where it did not finish.
 
     Examples
     --------
-    >>> profile_ratios({"a": [1.0, 4.0], "b": [2.0, None]})[1]
+    >>> profile_factors({"a": [1.0, 4.0, None], "b": [2.0, None, None]})[1]
     array([[ 1.,  1.],
            [ 2., inf]])
     """
-    columns = {name: table[name] for name in table.columns} if hasattr(table, "columns") else table
-    if not isinstance(columns, Mapping) or not columns:
+    given = {name: scores[name] for name in scores.columns} if hasattr(scores, "columns") else scores
+    if not isinstance(given, Mapping) or not given:
         raise InvalidOption(
-            f"table: expected a mapping from names to costs, or a data frame, got a {type(table).__name__}"
+            "scores: expected a mapping from names to numbers, or a data frame, with at least one entry"
         )
-    costs = np.array([_costs(str(name), column) for name, column in columns.items()])
-    best = np.min(costs, axis=0)
-    ratios = np.full(costs.shape, np.inf)
-    finished = np.isfinite(costs)
-    free = finished & (best == 0.0)  # a cost of zero: as good as the best or without end
-    ratios[free] = np.where(costs[free] == 0.0, 1.0, np.inf)
-    counted = finished & (best > 0.0)
-    ratios[counted] = (costs / np.where(best > 0.0, best, 1.0))[counted]
-    return [str(name) for name in columns], ratios
+    rows = [_costs(str(name), values) for name, values in given.items()]
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidOption(f"scores: expected as many numbers of each name, got {sorted({len(r) for r in rows})}")
+    table = np.array(rows)
+    table = table[:, np.isfinite(table).any(axis=0)]
+    if not table.shape[1]:
+        raise InvalidOption("scores: expected at least one number, got nan everywhere")
+    best = table.min(axis=0)
+    factors: Array = np.full(table.shape, np.inf)  # beside a best cost of zero, any other is infinitely many times that
+    np.divide(table, best, out=factors, where=np.isfinite(table) & (best > 0.0))
+    factors[table == best] = 1.0
+    return [str(name) for name in given], factors
 
 
-def _costs(name: str, column: Any) -> Array:
+def _costs(name: str, values: Any) -> Array:
+    """Costs, inf where there is none."""
     try:
-        costs = np.array([np.inf if x is None else x for x in column], dtype=np.float64)
+        row = np.array([np.nan if x is None else x for x in values], dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidOption(f"table[{name!r}]: expected numbers, got a {type(column).__name__}") from None
-    if costs.ndim != 1 or not len(costs):
-        raise InvalidOption(f"table[{name!r}]: expected one number per case, got shape {costs.shape}")
-    costs = np.where(np.isnan(costs), np.inf, costs)
-    if (costs < 0).any():
-        raise InvalidOption(f"table[{name!r}]: expected costs >= 0, got {float(costs.min()):g}")
-    return costs
-
-
-def _factor(most: Any) -> float:
-    if not isinstance(most, int | float) or not 1.0 < most < np.inf:
-        raise InvalidOption(f"most: expected a factor above 1, got {most!r}")
-    return float(most)
+        row = np.zeros((0, 0))
+    if row.ndim != 1 or not len(row) or (row < 0).any():
+        raise InvalidOption(f"scores[{name!r}]: expected a list of numbers >= 0 (nan for none), got something else")
+    return np.where(np.isnan(row), np.inf, row)
