@@ -31,7 +31,7 @@ from allocopt.actions.oracles import (
     spanning_tree_oracle,
 )
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.tables import Table, Tabular, drawn
 
@@ -63,7 +63,7 @@ class GraphArms(Tabular):
     edges: tuple[Any, ...]
     theta: Array | None
 
-    def bandit(self, theta: Any = None, noise_variance: Any = 1.0) -> LinearBandit:
+    def bandit(self, theta: ArrayLike | None = None, noise_variance: ArrayLike = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:
@@ -194,7 +194,7 @@ def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArm
     return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
 
 
-def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> GraphArms:
+def subset_arms(n: int, m: int, *, theta: ArrayLike | None = None, limit: int = LIMIT) -> GraphArms:
     """The subsets of m out of n items as 0/1 vectors.
 
     Examples

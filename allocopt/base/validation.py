@@ -6,9 +6,10 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import typing as np_typing
 from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles, entries, place, unchanging
@@ -17,9 +18,12 @@ from allocopt.base.tolerances import LARGEST, SMALLEST_ENTRY
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+ArrayLike: TypeAlias = np_typing.ArrayLike | Sequence[Any]
+"""What users may pass for an array: whatever NumPy makes one of. (To type checkers, rows that mix 1 and 0.5 are lists of objects.)"""
 
 __all__ = [
     "Array",
+    "ArrayLike",
     "IntArray",
     "did_you_mean",
     "finite_number",

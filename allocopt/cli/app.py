@@ -69,7 +69,7 @@ def given_contexts(instance: Instance, noise_variance: float | None) -> Contextu
     sizes = (len(instance.arms),) if instance.contexts is None else instance.contexts
     contexts = np.split(np.asarray(instance.arms), np.cumsum(sizes)[:-1])
     return ContextualBandit(
-        contexts,  # type: ignore[arg-type]
+        contexts,
         instance.theta,
         noise_variance=1.0 if noise is None else noise,
         labels=instance.labels or (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from allocopt.base.errors import AllocoptError, InvalidInstance
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import (
     Array,
+    ArrayLike,
     IntArray,
     frozen,
     in_range,
@@ -78,6 +79,18 @@ class LinearBandit(Tabular):
     survey: SurveyReport = field(init=False, repr=False)
     best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
+
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            arms: ArrayLike | ArmStore,
+            theta: ArrayLike,
+            noise_variance: ArrayLike = 1.0,
+            tie_tolerance: float = TIE,
+            optimal_arms: ArrayLike | None = None,
+            labels: Sequence[str] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         store = open_store(self.arms)

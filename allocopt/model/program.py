@@ -8,13 +8,13 @@ Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
-from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
@@ -120,6 +120,23 @@ class AllocationProgram:
     """σ_i², one per arm, or one per row where arms have several; None where all are 1."""
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
+
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            costs: ArrayLike,
+            targets: ArrayLike,
+            radii: ArrayLike,
+            lower: ArrayLike | None = None,
+            upper: ArrayLike | None = None,
+            target_arms: ArrayLike | None = None,
+            origin: Origin = ...,
+            noise_variance: ArrayLike | None = None,
+            owners: ArrayLike | None = None,
+            **more: Any,
+        ) -> None: ...
 
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:

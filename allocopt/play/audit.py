@@ -15,7 +15,7 @@ import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
-from allocopt.base.validation import Array, IntArray, frozen, positive_number, whole_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, positive_number, whole_number
 from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
 from allocopt.model.bandit import LinearBandit
@@ -167,7 +167,7 @@ class Audit(Tabular):
 
 def audit(
     bandit: LinearBandit,
-    pulls: Any,
+    pulls: ArrayLike,
     n: Any,
     *,
     solution: Solution | None = None,

@@ -17,7 +17,7 @@ from allocopt.base.errors import (
 )
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
-from allocopt.base.validation import did_you_mean, positive_number
+from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
 from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed, tidy
@@ -286,7 +286,7 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: ArrayLike, theta: ArrayLike, noise_variance: ArrayLike = 1.0, *, tie_tolerance: float = TIE, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
@@ -301,7 +301,7 @@ def regret_constant(
     return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
 
 
-def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples

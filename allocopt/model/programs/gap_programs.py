@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -48,7 +48,7 @@ def _arm_program(
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
     return AllocationProgram(
-        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        arms, gaps, arms[suboptimal], radii, lower, upper,
         target_arms=suboptimal, origin=origin, noise_variance=variances,
     )  # fmt: skip
 
@@ -126,7 +126,7 @@ def _streamed_with_gaps(
     return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
-def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
+def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0) -> AllocationProgram:
     r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
 
     ``constant`` is the universal constant in f_n, which the paper leaves open.
@@ -182,7 +182,7 @@ def horizon_at_level(
     return _arm_program(arms, gaps, 1.0 / level, origin)
 
 
-def g_optimal(arms: Any) -> AllocationProgram:
+def g_optimal(arms: ArrayLike) -> AllocationProgram:
     r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
 
     Examples
@@ -234,7 +234,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     )
 
 
-def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
+def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationProgram:
     r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
 
     Examples

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array, IntArray, frozen, whole_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, whole_number
 from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
@@ -66,7 +66,7 @@ class Schedule(Tabular):
         cls,
         solution: Solution,
         horizon: float,
-        played: Any = None,
+        played: ArrayLike | None = None,
         *,
         order: str = "interleaved",
         rounding: str | None = None,
