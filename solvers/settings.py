@@ -307,3 +307,7 @@ class ConicSettings(Settings):
     scs_iterations: int = _whole(3_000, "SCS's iterations a round: enough to find a better basis")
     mix: float = _share(1e-8, "share of the first allocation that keeps the information matrix definite")
     span: float = _share(1e-10, "singular values of the targets below this part of the largest are none")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -343,3 +343,7 @@ def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array
     differences = np.eye(n)[u] - np.eye(n)[v]
     result: Array = differences.T @ (weights[:, None] * differences)
     return result
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

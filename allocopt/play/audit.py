@@ -46,7 +46,26 @@ class AuditRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Audit(Tabular):
-    """What `audit` found; arrays have one row per time and one column per arm."""
+    """What `audit` found; arrays have one row per time and one column per arm.
+
+    Attributes
+    ----------
+    bandit : LinearBandit
+    solution : Solution
+        Of the regret program: α and c.
+    n : array of int, shape (m,)
+        The times.
+    pulls : array, shape (m, k)
+        Mean over the runs.
+    runs : int
+        How many runs there were.
+    evidence : array, shape (m, k)
+        2σ² log(n) ||x − x*||²_{G^-1}/Δ_x²: above 1 there is too little to tell x from the best arm; inf where nothing was learnt.
+    exploration : array, shape (m, k)
+        pulls/(α_x log n): 1 is optimal, above is too much; inf where an optimal allocation has none.
+    under, over : float
+        Arms are called under-explored above the evidence ``under``, and over-explored above the exploration ``over``.
+    """
 
     bandit: LinearBandit
     solution: Solution

@@ -103,7 +103,7 @@ def ordinary_solution(
     """
     program = at_level(arms, gaps, level, report)
     start = last if last is not None and np.array_equal(last.program.free, program.free) else None
-    return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
+    return solve(program, tol=tol, callback=callback, start=start)._noting(compiled=False, not_compiled=reason)
 
 
 class Allocator:

@@ -58,7 +58,18 @@ class Addition:
 
 @dataclass(frozen=True, eq=False)
 class Hardness(Tabular):
-    r"""The hardness report of one instance; made by `hardness`. Arms are given by their indices, `label` names them."""
+    r"""The hardness report of one instance; made by `hardness`. Arms are given by their indices, `label` names them.
+
+    Everything is computed when it is first asked for; ``compute()`` does all at once. In the order of a report: ``constant`` with
+    ``proven`` and ``status``; ``informative`` arms, played for what they tell; ``confusing`` arms, whose constraints are tight,
+    and the ``alternatives`` θ' that confuse; ``gradient`` and ``gap_derivatives``, what c depends on; ``leave_one_out``, c without
+    each arm; ``price_of_optimism(a)``; ``geometry`` and ``warnings``.
+
+    Attributes
+    ----------
+    at : Optimum
+        The certified optimum that everything else is derived from: ``at.solution`` and the canonical problem behind it.
+    """
 
     at: Optimum = field(repr=False)
     """The optimum everything else is derived from."""

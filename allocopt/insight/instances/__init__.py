@@ -157,3 +157,7 @@ def _checked(name: str, parameters: Mapping[str, Any]) -> Family:
         if parameter.default is REQUIRED and wanted not in parameters:
             raise InvalidOption(f"{wanted}: the family {name!r} needs it, got none")
     return family
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

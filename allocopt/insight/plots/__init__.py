@@ -21,3 +21,7 @@ from allocopt.insight.plots.over_time.regret_over_time import regret_curves
 
 __all__ = ["allocation", "audit_bars", "bound_curve", "edge_allocation", "family_curve", "gap_information", "geometry"]
 __all__ += ["heat_map", "performance_profiles", "pulls_over_time", "regret_curves", "save"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -45,7 +45,29 @@ __all__ = ["Schedule"]
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Tabular):
-    """Whole pulls and an order of play, made by `Schedule.from_solution`. Rounds are counted from 1, after ``played``."""
+    """Whole pulls and an order of play, made by `Schedule.from_solution`. Rounds are counted from 1, after ``played``.
+
+    Attributes
+    ----------
+    solution : Solution
+        What it was made from.
+    horizon : int
+        n: all rounds, those already played included.
+    order : str
+        "interleaved", "explore-first" or "tracking".
+    rounding : str
+        "ceiling", "efficient" or "listing": how real-valued pulls became whole ones.
+    allocation : array, shape (k,)
+        T: real-valued pulls, inf on free arms.
+    scale : float
+        T = scale · (the solution's allocation); constraints are held to radius/scale.
+    required : array, shape (k,)
+        Whole pulls that are wanted in all, those already played included; inf on free arms.
+    played : array of int, shape (k,)
+        Pulls before the schedule begins.
+    labels : tuple of str or None
+        Names of the arms.
+    """
 
     solution: Solution
     horizon: int
