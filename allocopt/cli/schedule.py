@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
@@ -21,6 +20,7 @@ from allocopt.cli.app import Json, NoiseVariance, Theta, app, given_bandit, give
 from allocopt.cli.display import progress_line
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
@@ -188,28 +188,30 @@ def _arms_table(schedule: Schedule) -> Table:
     regret = schedule.losses * schedule.pulls
     order = shown[np.lexsort((-schedule.pulls[shown], -regret[shown], np.isfinite(schedule.allocation[shown])))]
     rest = len(order) - _MOST_ROWS
-    table = Table(
-        title=f"{schedule.order} schedule of {schedule.length} rounds",
-        caption=f"and {rest} more (--json has all)" if rest > 0 else None,
-        caption_justify="left",
-    )
-    unit = _unit(schedule)
+    unit, labels = _unit(schedule), schedule.labels
     earlier = bool(schedule.played.any())
-    for name in ("arm", "gap" if unit == "regret" else "cost", "T", *(["played"] if earlier else []), "pulls", unit):
-        table.add_column(name, justify="right")
-    if schedule.labels is not None:
-        table.add_column("label")
-    for i in order[:_MOST_ROWS].tolist():
-        table.add_row(
+    names = ["arm", "gap" if unit == "regret" else "cost", "T", *(["played"] if earlier else []), "pulls", unit]
+    rows = [
+        [
             str(i),
             f"{schedule.losses[i]:.6g}",
             f"{schedule.allocation[i]:.6g}",
             *([str(schedule.played[i])] if earlier else []),
             str(schedule.pulls[i]),
             f"{regret[i]:.6g}",
-            *(() if schedule.labels is None else (escape(schedule.labels[i]),)),
-        )
-    return table
+            *(() if labels is None else (labels[i],)),
+        ]
+        for i in order[:_MOST_ROWS].tolist()
+    ]
+    if labels is not None:
+        names.append("label")
+    return fitted_table(
+        names,
+        rows,
+        {len(names) - 1} if labels is not None else (),
+        title=f"{schedule.order} schedule of {schedule.length} rounds",
+        caption=f"and {rest} more (--json has all)" if rest > 0 else None,
+    )
 
 
 def _unit(schedule: Schedule) -> str:

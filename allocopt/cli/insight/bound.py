@@ -16,6 +16,7 @@ from allocopt.cli.app import File, Json, NoiseVariance, Theta, app, given_bandit
 from allocopt.cli.display import progress_line
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.bounds.bound import FiniteTimeBound, WorstRegret, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
 from allocopt.model.bandit import LinearBandit
@@ -116,19 +117,18 @@ def _show(found: FiniteTimeBound, holds: bool, optimal: float, saved: Path | Non
 
 
 def _alternatives(found: FiniteTimeBound) -> Table:
-    table = Table(title="the alternatives: same arms and noise, another θ")
-    for name in ("", "θ'", "best arm there", "B", "share of the bound"):
-        table.add_column(name, justify="left" if name == "θ'" else "right")
     levels = found.verify().levels
     worth = [w * k for w, k in zip(found.weights, levels, strict=True)]
+    rows = []
     for j, place in enumerate(found.alternatives):
         entries = ", ".join(f"{x:.6g}" for x in place.theta[:_MOST_ENTRIES].tolist())
         more = ", …" if place.dim > _MOST_ENTRIES else ""
         best = ", ".join(str(i) for i in place.optimal_arms[:3].tolist())
-        table.add_row(
-            str(j), f"({entries}{more})", best, f"{found.regrets[j]:.6g}", f"{worth[j] / (sum(worth) or 1):.0%}"
+        rows.append(
+            [str(j), f"({entries}{more})", best, f"{found.regrets[j]:.6g}", f"{worth[j] / (sum(worth) or 1):.0%}"]
         )
-    return table
+    title = "the alternatives: same arms and noise, another θ"
+    return fitted_table(("", "θ'", "best arm there", "B", "share of the bound"), rows, {1}, title=title)
 
 
 def _document(found: FiniteTimeBound, holds: bool, optimal: float) -> dict[str, Any]:

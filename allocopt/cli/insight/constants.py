@@ -63,7 +63,7 @@ def _list(rows: list[Proven]) -> None:
         table.add_column("name", no_wrap=True)
         table.add_column("printed", no_wrap=True)
         table.add_column("proven", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
+        table.add_column("verdict")
         for row in rows:
             if row.constant.group == group:
                 verdict = row.finding.verdict

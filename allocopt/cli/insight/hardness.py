@@ -31,6 +31,7 @@ from allocopt.cli.app import (
 )
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
 from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
@@ -42,7 +43,6 @@ from allocopt.model.progress import Progress
 from allocopt.model.status_text import confirmed, usable
 
 _PICTURES = (".png", ".svg", ".pdf")
-_NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
 
 @app.command("hardness")
@@ -159,34 +159,18 @@ def _show(report: Sequence[Section], written: Sequence[Path]) -> None:
             prefix = "! " if section.title == "Warnings" else ""
             console.print(f"{prefix}{text}", markup=False)
         if section.columns:
-            console.print(_table(section, console.width))
+            console.print(_table(section))
     for path in written:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def _numbers_fit(section: Section, room: int) -> bool:
-    """Whether numbers can stay whole, with their headings a word a line, and names get what remains."""
-    widths = []
-    for i, name in enumerate(section.columns):
-        pieces = [part for text in (name, *(row[i] for row in section.rows)) for part in text.split()]
-        longest = max(map(len, pieces), default=1)
-        widths.append(min(longest, _NARROWEST) if i in section.left else longest)
-    return sum(widths) + 3 * len(widths) + 1 <= room  # the frame takes three per column
-
-
-def _table(section: Section, room: int) -> Table:
-    pairs = not any(section.columns)
+def _table(section: Section) -> Table:
     omitted = f"and {section.omitted} more (--json has all)" if section.omitted else None
-    table = Table(show_header=not pairs, box=None, pad_edge=False, caption=omitted, caption_justify="left")
-    if not pairs:
-        table = Table(caption=omitted, caption_justify="left")
-    whole = not pairs and _numbers_fit(section, room)
-    for i, name in enumerate(section.columns):
-        if i in section.left:
-            table.add_column(name, no_wrap=pairs and i == 0, overflow="fold")
-        else:
-            heading = name.replace(" ", "\n") if whole else name
-            table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
+    if any(section.columns):
+        return fitted_table(section.columns, section.rows, section.left, caption=omitted)
+    table = Table(show_header=False, box=None, pad_edge=False, caption=omitted, caption_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for row in section.rows:
         table.add_row(*(escape(cell) for cell in row))
     return table
