@@ -237,6 +237,7 @@ class StreamingSettings(Settings):
     rough_gap: float = _positive(1e-2, "gap to which a pool is solved while it is a mere sample")
     close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
     tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
+    widenings: int = _whole(4, "times that a pool which cannot be solved gets more arms")
     pool_method: str = _one_of("auto", "auto (design where it applies), active-set or design", POOL_METHODS, str)
     pool: ActiveSetSettings = _record(ActiveSetSettings(), "settings of active-set on the pool")  # noqa: RUF009  # frozen
     design: DesignSettings = _record(DesignSettings(), "settings of design on the pool")  # noqa: RUF009

@@ -26,12 +26,14 @@ from allocopt.solvers.settings import StreamingSettings
 __all__ = ["DEFAULT", "solve"]
 
 DEFAULT = StreamingSettings()
+_WIDER = 2  # times as many arms in a pool that failed, each time
 
 
 class Streamed(Protocol):
     """What this method needs of a problem whose arms are read block by block."""
 
     rank: int
+    fixes_something: bool
 
     def first_pool(self) -> IntArray:
         """Arms to begin with."""
@@ -41,6 +43,9 @@ class Streamed(Protocol):
 
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all."""
+
+    def spread(self, count: int) -> IntArray:
+        """About so many arms, evenly spread over all."""
 
     def part(self, pool: IntArray) -> Canonical:
         """The problem of a pool alone."""
@@ -82,14 +87,17 @@ def solve(
     sharp = how.tol_share * monitor.tol
     pool = _first_pool(problem, how.rough_gap, sharp, start)
     steps = passes = 0
-    spanning = False
+    widened = 0
+    if problem.fixes_something:
+        passes += _price_nothing_more(problem, pool.arms, monitor)
     while passes < how.max_passes and not monitor.done:
         if passes:
             monitor.tick()
-        answer = _solved(problem, pool, monitor, how, first=not passes, again=not spanning)
-        if answer is None:  # the pool is numerically dependent: look for arms that are not
-            spanning = True
-            pool = _Pool(np.union1d(pool.arms, problem.spanning_arms()), None, pool.tol)
+        answer = _solved(problem, pool, monitor, how, first=not passes, again=widened < how.widenings)
+        if answer is None:  # the pool is numerically dependent, or cannot do it within its bounds: look for arms that can
+            widened += 1
+            more = problem.spanning_arms() if widened == 1 else problem.spread(_WIDER**widened * len(pool.arms))
+            pool = _Pool(np.union1d(pool.arms, more), None, pool.tol)
             continue
         steps += answer.steps
         best = answer.bounds
@@ -113,6 +121,18 @@ def solve(
         stay = _staying(best, monitor.method)
         pool = _Pool(*_extended(pool.arms[stay], entering, best.alpha[stay], best.multipliers[stay]), tol)
     return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
+
+
+def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> int:
+    """One pass that certifies what is fixed alone, which may be enough already; the number of passes."""
+    nothing = np.zeros(len(arms))
+    try:
+        found = problem.price(arms, problem.part(arms), nothing, nothing)
+    except SolverFailed:
+        return 0  # what is fixed does not span
+    if found.bounds.gap <= monitor.tol:
+        monitor.record(found.bounds, 1)
+    return 1
 
 
 def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> Callable[..., dict[str, Any]]:

@@ -51,6 +51,8 @@ class Frame:
     """Σ α_i, rounded up."""
     plain_spectrum: Array | None = None
     """The diagonal of Σ_j λ_j z_j z_jᵀ without margins: for estimates."""
+    base_slack: float = 0.0
+    """What the error of the sum behind the base can add to Σ_i l_i p_i."""
 
     @cached_property
     def inflation(self) -> float:
@@ -130,7 +132,8 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
             1.0 + float(weights @ norm2)
         )
         image_error = float(np.sqrt(weights @ (errors * errors)))
-        drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error)
+        summed = 0.0 if problem.sum_error is None else problem.sum_error.within(basis)
+        drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error) + summed
         drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * inflation * (1.0 + gamma(len(rows)))
         spent = by_row[used] if problem.owners is None else alpha
         cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * inflation
@@ -145,10 +148,12 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         strength = float(lam @ (least * least)) / inflation * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
         target_error = float(np.sqrt(lam @ (errors * errors))) * inflation * (1.0 + gamma(len(asked)))
         spectrum = _dominating_diagonal(images, lam)
+        most = (np.sqrt(norm2) * inflation + errors) / (1.0 - drift)
+        base_slack = summed * float(lam @ (most * most)) * inflation * (1.0 + gamma(len(asked) + 8))
         plain = (images * images * lam[:, None]).sum(axis=0)
         if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(target_error)):
             return None
-    return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain)
+    return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain, base_slack)
 
 
 def _proposed_basis(
