@@ -34,6 +34,8 @@ class Streamed(Protocol):
 
     rank: int
     fixes_something: bool
+    sums: int
+    """Passes that summed what is fixed."""
 
     def first_pool(self) -> IntArray:
         """Arms to begin with."""
@@ -102,7 +104,7 @@ def solve(
         steps += answer.steps
         best = answer.bounds
         found = problem.price(pool.arms, answer.part, best.alpha, best.multipliers)
-        passes += 1
+        passes += found.looks
         entering = _entering(problem, found, how.entering)
         stuck = not len(entering) and pool.tol <= sharp
         final = found.bounds.gap <= monitor.tol or stuck or passes >= how.max_passes
@@ -120,7 +122,7 @@ def solve(
         tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
         stay = _staying(best, monitor.method)
         pool = _Pool(*_extended(pool.arms[stay], entering, best.alpha[stay], best.multipliers[stay]), tol)
-    return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
+    return {"iterations": steps, "passes": passes + problem.sums, "arms_in_pool": len(pool.arms)}
 
 
 def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> int:
@@ -132,7 +134,7 @@ def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> 
         return 0  # what is fixed does not span
     if found.bounds.gap <= monitor.tol:
         monitor.record(found.bounds, 1)
-    return 1
+    return int(found.looks)
 
 
 def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> Callable[..., dict[str, Any]]:

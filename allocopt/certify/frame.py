@@ -21,6 +21,7 @@ __all__ = ["Frame", "frame_of", "images", "padding"]
 
 _LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
 _LEAST_WEIGHT = 1e-4  # least weight 1/s_c, relative to the largest, in the diagonal D of docs/certificates.md
+_AT_A_TIME = 1024  # rows that are summed at a time: fewer roundings in a row than in one long sum
 _LARGEST_DRIFT = 0.1  # distance of BᵀMB from I beyond which nothing is claimed
 
 
@@ -126,9 +127,9 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         images = rows @ basis
         norm2 = squared_row_lengths(images)
         errors = for_errors.errors(rows, norm2)
-        gram = (images * weights[:, None]).T @ images
+        gram, terms = _weighted_sum(images, weights)
         gram.flat[:: r + 1] -= 1.0
-        distance = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(len(rows) + 4) * (
+        distance = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(terms + 4) * (
             1.0 + float(weights @ norm2)
         )
         image_error = float(np.sqrt(weights @ (errors * errors)))
@@ -154,6 +155,14 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(target_error)):
             return None
     return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain, base_slack)
+
+
+def _weighted_sum(images: Array, weights: Array) -> tuple[Array, int]:
+    """Σ w ŵŵᵀ, in parts where there are many rows, and how many additions any of its entries went through."""
+    parts = range(0, max(len(images), 1), _AT_A_TIME)
+    ends = [slice(start, start + _AT_A_TIME) for start in parts]
+    gram: Array = np.sum([(images[some] * weights[some, None]).T @ images[some] for some in ends], axis=0)
+    return gram, min(len(images), _AT_A_TIME) + len(parts) - 1
 
 
 def _proposed_basis(

@@ -128,10 +128,10 @@ def test_arms_that_are_not_played_are_filled_up_to_their_bounds_and_no_further()
 
 def test_what_was_not_shown_to_be_feasible_is_not_claimed():
     hopeless = Canonical(np.eye(1), 10.0 * np.eye(1), np.zeros((0, 1)), upper=np.ones(1))
-    for worst in (0.5, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):
+    for worst in (1.0 - 1e-10, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):
         assert certificate.make_feasible(hopeless, np.ones(1), np.array([worst]), 1.0)[1] == np.inf
     # too little was said of the constraints: what is returned is feasible all the same
-    for worst in (0.5, 1.0, 1.0 + 1e-14):
+    for worst in (1.0 - 1e-10, 1.0, 1.0 + 1e-14):
         problem = dataclasses.replace(hopeless, upper=np.full(1, 1e4))
         found, cost = certificate.make_feasible(problem, np.ones(1), np.array([worst]), 1.0)
         assert feasible(problem, found)

@@ -24,8 +24,8 @@ from allocopt.linear.floating import gamma
 
 __all__ = ["price_within_bounds"]
 
-REACHED = 1.0 - 2e-11
-"""What constraints are brought down to: other proofs of the same α, with other margins, then prove it feasible too."""
+_HOLDS = 1.0 - 1e-11  # a constraint up to which nothing is done about it
+_REACHED = 1.0 - 2e-11  # what others are brought down to: then the same α is feasible in other proofs too, with other margins
 _FAR = 4.0  # times the error of the sum of what is fixed that it may grow to in another basis before it is summed anew
 
 
@@ -66,7 +66,19 @@ class _Priced:
 
 
 def price_within_bounds(arms: _Arms, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array) -> Pass:
-    """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most."""
+    """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most.
+
+    Where α has to be enlarged, both bounds are computed once more, from what is kept.
+    """
+    first = _priced(arms, pool, part, alpha, multipliers)
+    feasible = first.bounds.alpha
+    if not np.isfinite(first.bounds.upper) or np.array_equal(feasible, alpha):
+        return first
+    return replace(first, bounds=_priced(arms, pool, part, feasible, multipliers).bounds, looks=2)
+
+
+def _priced(arms: _Arms, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array) -> Pass:
+    """One look at all arms."""
     if part.upper is not None:
         alpha = np.minimum(alpha, part.upper)
     frame = frame_of(part, alpha, multipliers)
@@ -76,7 +88,7 @@ def price_within_bounds(arms: _Arms, pool: IntArray, part: Canonical, alpha: Arr
     slope = frame.slope - base_price(part, frame) if frame.strength > 0 else 0.0
     q = best_scale(slope, own.most_price, own.upper)[0]
     inside = 1.0 / q if q > 0 else float(own.most_price.max(initial=0.0))
-    found = arms.scan_bounded(frame, REACHED, inside, len(pool))
+    found = arms.scan_bounded(frame, _HOLDS, inside, len(pool))
     dear, asked = (x[~np.isin(x, pool)] for x in (found.features, found.targets))
     others, goals = _Priced.of(frame, arms.part(dear)), arms.part(asked)
     goal = _Priced.of(frame, goals)
@@ -104,11 +116,11 @@ def _feasible(
     """α enlarged until all constraints hold for sure, and its cost; ``rest`` is the largest of those that are not listed."""
     if not rest <= 1.0:
         return alpha, float("inf")
-    near = ~(own.most_constraint <= REACHED)
-    most = np.concatenate([own.most_constraint[near], goal.most_constraint]) / REACHED
+    near = ~(own.most_constraint <= _HOLDS)
+    most = np.concatenate([own.most_constraint[near], goal.most_constraint]) / _REACHED
     if not len(most):
         return alpha, frame.cost
-    targets = np.concatenate([part.targets[near], goals]) / np.sqrt(REACHED)
+    targets = np.concatenate([part.targets[near], goals]) / np.sqrt(_REACHED)
     return make_feasible(replace(part, targets=targets, ratios=None), alpha, most, frame.cost)
 
 

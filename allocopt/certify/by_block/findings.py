@@ -41,3 +41,5 @@ class Pass:
     """Arms outside the pool whose constraints are violated most."""
     complete: bool
     """Whether every arm was looked at, those screened out included."""
+    looks: int = 1
+    """How often all arms were looked at."""
