@@ -39,9 +39,9 @@ _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before th
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "allocopt/certify/canonical.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
-    "allocopt/certify/frame.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
-    "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/canonical.py": ("parts", "fixed", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/frame.py": ("parts", "margins", "bounded_blocks", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "bounded_blocks", "balls"),
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
     "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
@@ -49,8 +49,18 @@ JUDGES = {
     "allocopt/certify/exact_arithmetic/balls.py": ("parts", "balls"),
     "allocopt/certify/exact_arithmetic/program.py": ("parts", "reduction", "balls"),
     "allocopt/certify/verdict.py": ("verdict", "by_block", "proof"),
-    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
-    "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
+    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "bounded_blocks", "streamed_course"),
+    "allocopt/certify/by_block/problem.py": (
+        "by_block",
+        "bounded_blocks",
+        "fixed",
+        "pricing",
+        "streamed_course",
+        "streamed_solutions",
+    ),
+    "allocopt/certify/by_block/bounded.py": ("bounded_blocks", "fixed"),
+    "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block"),
+    "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
     "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),

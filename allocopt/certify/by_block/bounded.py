@@ -25,7 +25,9 @@ from allocopt.linear.floating import gamma
 __all__ = ["price_within_bounds"]
 
 _HOLDS = 1.0 - 1e-11  # a constraint up to which nothing is done about it
-_REACHED = 1.0 - 2e-11  # what others are brought down to: then the same α is feasible in other proofs too, with other margins
+_REACHED = (
+    1.0 - 2e-11
+)  # what others are brought down to: then the same α is feasible in other proofs too, with other margins
 _FAR = 4.0  # times the error of the sum of what is fixed that it may grow to in another basis before it is summed anew
 
 
@@ -68,8 +70,10 @@ class _Priced:
 def price_within_bounds(arms: _Arms, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array) -> Pass:
     """Certify (α, λ), given on a pool of arms, for all arms; find the arms that violate most.
 
-    Where α has to be enlarged, both bounds are computed once more, from what is kept.
+    α is first enlarged until the pool's own constraints hold: then copies of its arms are not listed. Where that is not enough
+    for all arms, both bounds are computed once more, from what is kept.
     """
+    alpha = _enlarged_for_pool(part, alpha)
     first = _priced(arms, pool, part, alpha, multipliers)
     feasible = first.bounds.alpha
     if not np.isfinite(first.bounds.upper) or np.array_equal(feasible, alpha):
@@ -77,10 +81,20 @@ def price_within_bounds(arms: _Arms, pool: IntArray, part: Canonical, alpha: Arr
     return replace(first, bounds=_priced(arms, pool, part, feasible, multipliers).bounds, looks=2)
 
 
-def _priced(arms: _Arms, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array) -> Pass:
-    """One look at all arms."""
+def _enlarged_for_pool(part: Canonical, alpha: Array) -> Array:
+    """α within its upper bounds, and such that the constraints of the pool hold, where that is possible."""
     if part.upper is not None:
         alpha = np.minimum(alpha, part.upper)
+    frame = frame_of(part, alpha, np.zeros(len(part.targets)))
+    if frame is None:
+        return alpha
+    none = np.zeros(0)
+    enough, cost = _feasible(frame, part, alpha, _Priced.of(frame, part), part.targets[:0], _Priced(*[none] * 5), 0.0)
+    return enough if np.isfinite(cost) else alpha
+
+
+def _priced(arms: _Arms, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array) -> Pass:
+    """One look at all arms."""
     frame = frame_of(part, alpha, multipliers)
     if frame is None:
         raise SolverFailed("the information matrix is numerically singular")

@@ -126,7 +126,7 @@ class FixedSum:
         # the sum as it was computed; then images that are wrong by e, and weights by a few roundings
         wrong = float(np.sqrt(error2))
         size = gamma(terms) * trace + wrong * (2.0 * float(np.sqrt(trace)) + wrong) + 8.0 * UNIT * trace
-        inverse = np.linalg.inv(basis)
+        inverse: Array = np.asarray(np.linalg.inv(basis), dtype=np.float64)
         values, axes = np.linalg.eigh(0.5 * (gram + gram.T))
         rows = np.ascontiguousarray((np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T) @ inverse)
         # what the rows amount to in the same coordinates
