@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.base.errors import SolverFailed
+from allocopt.base.errors import MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, tidy
-from allocopt.solvers import active_set, design
+from allocopt.solvers import active_set, design, frank_wolfe
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import StreamingSettings
 
@@ -139,11 +139,22 @@ def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> 
 
 def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> Callable[..., dict[str, Any]]:
     """How a pool is solved; the outer monitor is told the name."""
-    fits = how.pool_method == "auto" and design.common_ratio(part) is not None
-    monitor.method = "design" if fits or how.pool_method == "design" else "active-set"
-    if monitor.method == "design":
+    chosen = how.pool_method
+    if chosen == "auto":
+        chosen = "design" if design.common_ratio(part) is not None else "active-set"
+    monitor.method = chosen
+    if chosen == "design":
         return partial(design.solve, settings=how.design)
-    return partial(active_set.solve, settings=how.pool)
+    if chosen == "active-set":
+        return partial(active_set.solve, settings=how.pool)
+    if not part.scalable:
+        raise MethodUnavailable("method 'frank-wolfe' cannot handle lower or upper bounds on the allocation; 'active-set' can")
+
+    def afresh(part: Canonical, monitor: Monitor, start: Bounds | None) -> dict[str, Any]:
+        """Weights are not carried over: they would have to be moved inwards first."""
+        return frank_wolfe.solve(part, monitor, how.frank_wolfe)
+
+    return afresh
 
 
 def _first_pool(problem: Streamed, rough: float, sharp: float, start: tuple[IntArray, Array, Array] | None) -> _Pool:
@@ -195,7 +206,7 @@ def _staying(best: Bounds, method: str) -> NDArray[np.bool_]:
     """The arms of a pool that stay in it.
 
     A design is solved over the whole pool at once, and those that it does not play hardly ever come back: they would only be
-    work. Active-set looks at a few members at a time anyway.
+    work. Active-set looks at a few members at a time anyway, and frank-wolfe gives every target a multiplier.
     """
     used: NDArray[np.bool_] = (best.alpha > 0) | (best.multipliers > 0)
     return used if method == "design" else np.ones_like(used)
