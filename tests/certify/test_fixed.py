@@ -185,6 +185,22 @@ def test_the_sum_of_all_blocks_has_every_margin():
     size += gamma(5) * 2 + gamma(3) * root(2) * 2 * root(2)
     assert near(vague.error.size, size * (1 + gamma(68)) * (1 + 8 * U), 4)
     assert both.error.coordinates.tolist() == np.eye(2).tolist() == both.error.inverse.tolist()
+    small = FixedSum.of([report_of([[1.0]], 2.0, 0.0, 0.125, 0.25, 3)], np.eye(1))
+    assert near(small.cost_error, 2 * (1 + gamma(9)) + gamma(12) + 8 * U, 3)
+    # in coordinates with entries of both signs
+    basis = np.array([[1.0, -3.0], [-0.5, 2.0]])
+    turned = FixedSum.of([report_of([[4.0, -1.0], [-1.0, 9.0]], 0.0, 0.0, 1.0, 0.0, 3)], basis)
+    images = product(rational(turned.rows), rational(basis))
+    off = weighted(images, [1, 1], 2)
+    off = [[off[i][j] - rational([[4.0, -1.0], [-1.0, 9.0]])[i][j] for j in range(2)] for i in range(2)]
+    assert root(sum(x * x for row in off for x in row)) <= 1e-14
+    own = gamma(4) * rational(np.linalg.norm(np.abs(turned.rows) @ np.abs(basis)))
+    least = gamma(6) * 13 + own * (2 * root(13) + own)
+    most = least + rational(1e-14)
+    assert least * (1 - 8 * U) <= rational(turned.error.size) <= most * (1 + gamma(100))
+    assert rational(turned.error.size) - rational(
+        np.linalg.norm((turned.rows @ basis).T @ (turned.rows @ basis) - np.array([[4.0, -1.0], [-1.0, 9.0]]))
+    ) == pytest.approx(float(least), rel=1e-9)
     free = FixedSum.of([report_of([[0.0]], 0.0, 0.0, 0.0, 0.0, 0)], np.eye(1))
     assert free.cost == 0.0 and near(free.cost_error, gamma(9) + 8 * U, 4) and free.error.size == 0.0
 

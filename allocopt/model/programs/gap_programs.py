@@ -264,7 +264,8 @@ def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | 
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
     if bandit.store is not None:
-        in_range("lower", pulls / log_n, InvalidProgram, power=4)
+        extremes = np.array([pulls.max(), pulls.min(initial=pulls.max(), where=pulls > 0)])
+        in_range("lower", extremes / log_n, InvalidProgram, power=4)
         given = pulls if pulls.any() else None
         return _streamed_regret(bandit, origin, pulls=given, pulls_divisor=log_n)
     return _arm_program(
