@@ -72,7 +72,7 @@ def test_the_bound_in_another_basis_has_every_margin():
     rows = max(sum(abs(x) for x in row) for row in gram) + 2 * gamma(4) * squares
     assert rows < squares
     length = root(rows) + gamma(4) * long[0] * long[2]
-    assert near(known.within(other), 2 * (length / (1 - residual)) ** 2 * (1 + gamma(20)), 6)
+    assert near(known.within(other), 2 * (length / (1 - residual)) ** 2 * (1 + gamma(20)), 2)
     # where the sum of squares is less than the largest sum of a row
     flat = SumError(np.eye(2), np.eye(2), 1.0)
     one = np.array([[1.0, 1.0], [0.0, 0.0]])
