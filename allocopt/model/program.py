@@ -251,7 +251,9 @@ class AllocationProgram:
     @property
     def bounded(self) -> bool:
         """Whether any arm has a lower bound above 0 or a finite upper bound, so that α may not be scaled at will."""
-        return self.blocks is None and bool(self.lower.any() or not np.isinf(self.upper).all())
+        if self.blocks is not None:
+            return self.blocks.bounded
+        return bool(self.lower.any() or not np.isinf(self.upper).all())
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -271,7 +273,7 @@ class AllocationProgram:
 
     def __repr__(self) -> str:
         rows = "" if self.owners is None else f", n_rows={len(self.features)}"
-        bounded = ", bounded" if self.bounded else "" if self.blocks is None else ", streamed"
+        bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
         sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"
         return f"AllocationProgram({self.kind}, {sizes}{bounded})"
 

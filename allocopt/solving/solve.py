@@ -12,7 +12,8 @@ from allocopt.base.errors import Interrupted, InvalidOption, InvalidProgram, Met
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
 from allocopt.base.validation import positive_number
-from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.certify.by_block.findings import BoundsOverAll
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed, tidy
 from allocopt.certify.reduction import Reduction, reduce
@@ -273,7 +274,7 @@ def solve_streamed(
         return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
     if not problem.rank:
-        monitor.record(BoundsOverAll.nothing_to_explore(), 0)
+        monitor.record(problem.nothing_to_explore(), 0)
         return answer(None)
     try:
         known = None if start is None else problem.pair(*start.in_use)
