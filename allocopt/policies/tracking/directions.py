@@ -4,7 +4,7 @@ If the leader x̂ is played from now on, the expected loss per round to arm x al
 s_x = σ||x − x̂||_{G^-1} and z_x = Δ̂_x/s_x. The loss to the best of all arms is less than the sum of these, and much less where
 many arms are nearly the same: copies of a rival would be paid for again and again. So every rival counts only as far as it is *new*.
 
-Rivals are taken in the order of what is left of their worth, v_x = s_x φ(z_x)(1 + z_x²/2)·q(z_x), and the one that is taken, x',
+Rivals are taken in the order of what is left of their worth, v_x = s_x φ(z_x)(1 + z_x²/2), and the one that is taken, x',
 reduces what is left of the others: of the squared length of a rival's x − x̂ that part is dropped which lies along what was
 new in x' − x̂, if it points the same way, times h = exp(−(log(s_x²/s_x'²)/1.5)⁴), which is 1 for arms of about the same distance
 and 0 beyond a factor of three. (Arms in one direction at quite different distances are different alternatives.) Lengths and
@@ -13,6 +13,9 @@ differences have in common, makes no two rivals alike.
 
 Orthogonal rivals all count fully; a copy counts nothing, a near-copy next to nothing; and on a circle of k arms the sum tends to a
 limit as k grows.
+
+*Near ties that can wait.* Where z_x is small and pulls of x itself tell next to nothing about x − x̂ (less than a thousandth of
+what another arm tells), λ_x is multiplied by 1 − patience·exp(−2z_x²).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ CUT = 2.0 * math.log(1e6)
 """A rival whose z² is larger than the smallest by more than this is left out: it counts less than a millionth."""
 _LEFT_OUT = 1e-2  # of all that was counted: what is left of a rival's worth is then not looked at any more
 _SAME_DISTANCE = 1.0 / 1.5
+_NEAR_TIE = 1.5  # z beyond which it is none
+_LITTLE = 1000.0
 _KNOWN_LEADER = 0.01  # of the leader's own squared width remains when directions are compared
 _ROOT_TWO = math.sqrt(2.0)
 _DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)  # φ(0)
@@ -80,6 +85,7 @@ def weigh(
     leader: Any,
     gaps: Any,
     squares: Any,
+    widths: Any,
     noise: Any,
     scale: Any,
     patience: Any,
@@ -93,7 +99,7 @@ def weigh(
     for a in range(r):
         for b in range(r):
             prices[a, b] = 0.0
-    left = _list_rivals(rivals, inverse, features, size, leader, gaps, squares, noise, patience)
+    left = _list_rivals(rivals, inverse, features, size, leader, gaps, squares, noise)
     expected = counted = bound = 0.0
     while left > 0:
         best, top = 0, -1.0
@@ -112,7 +118,12 @@ def weigh(
         expected += new * s * max(density - 0.5 * z * math.erfc(z / _ROOT_TWO), 0.0)
         weight = scale * noise * new * rivals.worth[best] / (2.0 * s * s)
         bound += weight * squares[i]
-        _add_price(prices, rivals.dual, inverse, features, i, leader, weight)
+        _difference_image(rivals.dual, inverse, features, i, leader)
+        if patience > 0.0 and z < _NEAR_TIE:
+            weight *= 1.0 - patience * math.exp(-2.0 * z * z) * _needs_others(rivals.dual, features, size, i, widths)
+        for a in range(r):
+            for b in range(a + 1):
+                prices[a, b] += weight * rivals.dual[a] * rivals.dual[b]
         left = _drop_what_is_known(rivals, left, best, _LEFT_OUT * counted)
     return expected, bound
 
@@ -127,7 +138,6 @@ def _list_rivals(
     gaps: Any,
     squares: Any,
     noise: Any,
-    patience: Any,
 ) -> Any:
     """All rivals that can count, with their worth and their lengths; how many."""
     r = len(inverse)
@@ -154,14 +164,8 @@ def _list_rivals(
         square = gaps[i] * gaps[i] / (noise * squares[i])
         if square > least + CUT:
             continue
-        factor = 1.0 - patience * math.exp(-2.0 * square)
-        rivals.worth[left] = (
-            math.sqrt(noise * squares[i])
-            * _DENSITY_AT_ZERO
-            * math.exp(-0.5 * square)
-            * (1.0 + 0.5 * square)
-            * factor
-        )
+        density = _DENSITY_AT_ZERO * math.exp(-0.5 * square)
+        rivals.worth[left] = math.sqrt(noise * squares[i]) * density * (1.0 + 0.5 * square)
         rivals.place[left] = i
         rivals.logarithm[left] = math.log(squares[i])
         length = 0.0
@@ -179,19 +183,30 @@ def _list_rivals(
 
 
 @compiled
-def _add_price(
-    prices: Any, image: Any, inverse: Any, features: Any, i: Any, leader: Any, weight: Any
-) -> None:
-    """P + weight·uuᵀ with u = G^-1(x − x̂), its lower triangle."""
-    r = len(prices)
+def _difference_image(image: Any, inverse: Any, features: Any, i: Any, leader: Any) -> None:
+    """u = G^-1(x − x̂)."""
+    r = len(image)
     for a in range(r):
         total = 0.0
         for b in range(r):
             total += inverse[a, b] * (features[b, i] - features[b, leader])
         image[a] = total
-    for a in range(r):
-        for b in range(a + 1):
-            prices[a, b] += weight * image[a] * image[b]
+
+
+@compiled
+def _needs_others(image: Any, features: Any, size: Any, i: Any, widths: Any) -> Any:
+    """Near 1 where pulls of x itself tell less than a thousandth of what another arm tells about x − x̂; else near 0."""
+    r = len(image)
+    most = own = 0.0
+    for j in range(size):
+        along = 0.0
+        for a in range(r):
+            along += image[a] * features[a, j]
+        told = along * along / (1.0 + max(widths[j], 0.0))
+        most = max(most, told)
+        if j == i:
+            own = told
+    return math.exp(-_LITTLE * own / most) if most > 0.0 else 0.0
 
 
 @compiled

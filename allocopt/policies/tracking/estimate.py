@@ -53,15 +53,15 @@ class Estimate(NamedTuple):
     """Length 2: Σ (innovation of a block)²/(its variance if σ² is right), and the number of blocks."""
 
     @classmethod
-    def blank(cls, setting: Setting) -> Estimate:
-        """Nothing known."""
+    def blank(cls, setting: Setting, weights: Array) -> Estimate:
+        """Nothing known; a reward of arm x counts ``weights[x]`` in G."""
         k, r = setting.spanner.coefficients.shape
         first = np.array(setting.spanner.indices, dtype=np.int64)
-        size = setting.weights[first]
+        size = weights[first]
         return cls(
             features=np.array(setting.spanner.coefficients.T, order="C"),
             first=first,
-            weights=np.array(setting.weights, dtype=np.float64),
+            weights=np.array(weights, dtype=np.float64),
             noise=setting.noise_variance,
             pulls=np.zeros(k, np.int64),
             gram=np.diag(size),

@@ -7,10 +7,10 @@ After a spanner has been played once, let x̂ be the leader (the best estimated 
 s_x = σ||x − x̂||_{G^-1} and z_x = Δ̂_x/s_x. If x̂ is played from now on, the expected loss per round to arm x is
 L_x = s_x (φ(z_x) − z_x Φ(−z_x)), so with R rounds to come one pull of y saves about
 
-    b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = ν_x R σ² φ(z_x)(1 + z_x²/2) q(z_x)/(2 s_x),
+    b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = ν_x R σ² φ(z_x)(1 + z_x²/2) q_x/(2 s_x),
 
 because ∂L/∂s = φ(z). ν_x is the part of x that is new beside the other rivals (`directions`: copies count once); the factor
-1 + z²/2 is for looking again and again; q(z) = 1 − patience·exp(−2z²) is for near ties, which can wait. An arm y is worth
+1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait. An arm y is worth
 exploring while b(y) exceeds its price Δ̂_y. Of these arms and the leader, the policy plays the one that saves most per
 regret, b(y)/(Δ̂_y + Σ_x ν_x L_x): all of them, x̂ too, are charged with the regret expected of x̂. Only arms that can matter are
 looked at (`near_arms`).
@@ -28,32 +28,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.base.validation import IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linucb import spanner_note
-from allocopt.policies.tracking.directions import Rivals, weigh
-from allocopt.policies.tracking.estimate import Estimate, bring_up_to_date, hold, noise_ratio
-from allocopt.policies.tracking.near_arms import NearArms, anchor, gaps_and_distances, still_near
+from allocopt.policies.tracking.estimate import Estimate, hold
+from allocopt.policies.tracking.looking import View, look
 
-__all__ = ["OptimalTracking", "TrackingCounters"]
+__all__ = ["PULLS_PER_REPEAT", "OptimalTracking", "TrackingCounters"]
 
 _OUTLOOKS = ("anytime", "horizon")
 _NOISES = ("given", "estimated")
-_PULLS_PER_REPEAT = 100
+PULLS_PER_REPEAT = 100
 """A chosen arm is played for 1/100 of its pulls so far (at least once) before the policy looks again. Reactions come at most
 one per cent late, a round is as cheap as its random number, and there are at most about 100·k·(1 + log n) decisions."""
 
-_FEW_ARMS = 30  # up to which all are always looked at
-_LEAST_ROUNDS = 16  # and a sixteenth of all rounds, before it is looked for far arms again where there were none
 
 
 class _State(NamedTuple):
-    estimate: Estimate
-    near: NearArms
-    rivals: Rivals
-    estimated_noise: bool
+    sight: View
     prudence: float
-    patience: float
     horizon: int
     """n, or 0 if the policy does not look at it."""
     leader: IntArray
@@ -63,78 +56,33 @@ class _State(NamedTuple):
     until: IntArray
     """Before this round the arm is played without looking."""
     decisions: IntArray
-    next_anchor: IntArray
-    """While all arms are near: the round from which on it is looked for far ones."""
     explored: IntArray
     """Rounds in which another arm than the leader was played, after the spanner."""
     last_explored: IntArray
     leader_changes: IntArray
-    savings: Array
-    """b of the near arms."""
-
-
-@compiled
-def _compute_savings(state: Any) -> None:
-    """b(y) of the near arms: what one pull is expected to save in the rounds to come."""
-    near, prices, savings, weights = state.near, state.rivals.prices, state.savings, state.estimate.weights
-    r, size = len(prices), near.size[0]
-    for i in range(size):
-        savings[i] = 0.0
-    for a in range(r):
-        for b in range(a + 1):
-            x = prices[a, b] if a == b else 2.0 * prices[a, b]
-            for i in range(size):
-                savings[i] += x * near.features[a, i] * near.features[b, i]
-    for i in range(size):
-        weight = weights[near.arms[i]]
-        savings[i] = weight * savings[i] / (1.0 + weight * max(near.widths[i], 0.0))
-
-
-@compiled
-def _weigh(state: Any, place: Any, noise: Any, scale: Any) -> Any:
-    """P, Σ ν_x L_x and Σ λ_x||x − x̂||² from the near arms as they are."""
-    near, patience = state.near, state.patience
-    inverse, features, size = state.estimate.inverse, near.features, near.size[0]
-    return weigh(state.rivals, inverse, features, size, place, near.gaps, near.squares, noise, scale, patience)
 
 
 @compiled
 def _decide(state: Any, t: Any) -> Any:
     """The arm of round t, from everything that was observed before it."""
-    est, near, savings = state.estimate, state.near, state.savings
-    bring_up_to_date(est)
-    noise = est.noise * noise_ratio(est) if state.estimated_noise else est.noise
-    scale = state.prudence * (state.horizon - t + 1 if state.horizon > 0 else t)
-    place = gaps_and_distances(near, est.theta, est.inverse)
-    expected, bound = _weigh(state, place, noise, scale)
-    complete = near.size[0] == len(near.arms)
-    if t >= state.next_anchor[0] if complete else not still_near(near, est.theta, noise, bound, t):
-        place = anchor(near, est, noise, bound, state.rivals.prices, expected, t)
-        state.next_anchor[0] = t + max(_LEAST_ROUNDS, t // _LEAST_ROUNDS)
-        if not complete:
-            expected, bound = _weigh(state, place, noise, scale)
-    _compute_savings(state)
-    best = place
-    top = savings[place] / expected if expected > 0.0 else 0.0
-    for i in range(near.size[0]):
-        gap = near.gaps[i]
-        if i != place and savings[i] > gap and savings[i] > top * (gap + expected):
-            best, top = i, savings[i] / (gap + expected)
-    leader, chosen = near.arms[place], near.arms[best]
+    sight = state.sight
+    rounds = state.horizon - t + 1 if state.horizon > 0 else t
+    place, best = look(sight, t, state.prudence * rounds)
+    leader, chosen = sight.near.arms[place], sight.near.arms[best]
     state.decisions[0] += 1
     if leader != state.leader[0]:
         if state.leader[0] >= 0:
             state.leader_changes[0] += 1
         state.leader[0] = leader
     state.arm[0] = chosen
-    state.until[0] = t + max(1, est.pulls[chosen] // _PULLS_PER_REPEAT)
+    state.until[0] = t + max(1, sight.estimate.pulls[chosen] // PULLS_PER_REPEAT)
     return chosen
 
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    if t <= len(state.estimate.first):
-        return state.estimate.first[t - 1]
+    if t <= len(state.sight.estimate.first):
+        return state.sight.estimate.first[t - 1]
     if t < state.until[0]:
         return state.arm[0]
     return _decide(state, t)
@@ -142,8 +90,8 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
 
 @compiled
 def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    hold(state.estimate, t, arm, count, total)
-    if t > len(state.estimate.first) and arm != state.leader[0]:
+    hold(state.sight.estimate, t, arm, count, total)
+    if t > len(state.sight.estimate.first) and arm != state.leader[0]:
         state.explored[0] += count
         state.last_explored[0] = t + count - 1
 
@@ -156,7 +104,7 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
 @compiled
 def _stay(state: Any, t: Any, arm: Any) -> Any:
     """Before round ``until`` nothing is looked at; the spanner is played once each."""
-    return 1 if t <= len(state.estimate.first) else state.until[0] - t
+    return 1 if t <= len(state.sight.estimate.first) else state.until[0] - t
 
 
 @entry
@@ -201,8 +149,8 @@ class OptimalTracking(Policy):
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
     patience : float
-        From 0 to 1: how much less information is worth about rivals that are nearly as good as the leader. With 0 a near tie
-        that only expensive arms can decide is paid for at once (the trade is measured in docs/optimal-tracking.md).
+        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0 that is
+        paid for at once; the trade is measured in docs/optimal-tracking.md.
     noise : {"given", "estimated"}
         Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
 
@@ -219,7 +167,7 @@ class OptimalTracking(Policy):
 
     outlook: str = "anytime"
     prudence: float = 1.0
-    patience: float = 0.75
+    patience: float = 0.7
     noise: str = "given"
 
     uses_variances = True
@@ -241,25 +189,17 @@ class OptimalTracking(Policy):
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
-        estimate = Estimate.blank(setting)
-        r, k = estimate.features.shape
         return _State(
-            estimate=estimate,
-            near=NearArms.blank(estimate.features),
-            rivals=Rivals.blank(r, k),
-            estimated_noise=self.noise == "estimated",
+            sight=View.blank(Estimate.blank(setting, setting.weights), self.noise == "estimated", self.patience),
             prudence=self.prudence,
-            patience=self.patience,
             horizon=setting.horizon if self.outlook == "horizon" else 0,
             leader=np.full(1, -1, np.int64),
             arm=np.zeros(1, np.int64),
             until=np.zeros(1, np.int64),
             decisions=np.zeros(1, np.int64),
-            next_anchor=np.full(1, 0 if k > _FEW_ARMS else np.iinfo(np.int64).max),
             explored=np.zeros(1, np.int64),
             last_explored=np.zeros(1, np.int64),
             leader_changes=np.zeros(1, np.int64),
-            savings=np.zeros(k),
         )
 
     def counters(self, state: Any) -> TrackingCounters:
@@ -279,7 +219,7 @@ class OptimalTracking(Policy):
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """The spanner; tracking, up to the last round that was spent on exploration; and exploiting since."""
-        spanner = min(len(state.estimate.first), horizon)
+        spanner = min(len(state.sight.estimate.first), horizon)
         found = [Phase("spanner", 1, spanner)]
         counted = self.counters(state)
         last = max(counted.last_explored, spanner)
