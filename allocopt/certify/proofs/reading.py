@@ -124,7 +124,7 @@ def _checked(document: dict[str, Any]) -> Solution:
         )
     slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
     claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
-    return found._noting(claim=claimed)
+    return found.noting(claim=claimed)
 
 
 def _within(proven: tuple[float, float], lower: float, upper: float) -> bool:

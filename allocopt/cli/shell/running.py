@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,6 +63,7 @@ def guarded(command: Callable[[], int], *, as_json: bool) -> int:
     readable_everywhere()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a cache that cannot be written is no news to users
     sys.unraisablehook = _unraisable
+    warnings.showwarning = _note  # type: ignore[assignment]
     try:
         try:
             code = command()
@@ -207,6 +209,11 @@ def _complain(line: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # nobody listens
+
+
+def _note(message: Warning | str, *_: object) -> None:
+    """A warning as a user of the command line should see it."""
+    _complain(f"note: {message}")
 
 
 def _print_error(kind: str, message: str) -> None:

@@ -12,6 +12,7 @@ from allocopt.base.validation import Array, whole_number
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import COLOURS, DASHES, MARKERS, NOTE, arm_names, drawing, flattened
 from allocopt.model import programs
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.solution import Solution
 from allocopt.play.simulation.result import SimulationResult
 from allocopt.solving.solve import solve
@@ -62,7 +63,9 @@ def pulls_over_time(
             "result: the pulls were kept at the end only; simulate with keep_pulls=True, or fewer times"
         )
     bandit = result.bandit
-    found = solve(programs.regret(bandit)) if solution is None else solution
+    found = solution
+    if found is None:
+        found = solve(programs.contextual(bandit) if isinstance(bandit, ContextualBandit) else programs.regret(bandit))
     if not isinstance(found, Solution) or found.program.n_arms != bandit.n_arms:
         raise InvalidOption(f"solution: expected one for the {bandit.n_arms} arms of the simulation")
     chosen = _arms(result, arms, found)
