@@ -37,6 +37,7 @@ OVERHEAD = 0.03  # seconds of a cell beside its rounds: the folder, the state
 TRIED_TO = 10**4  # horizons for which a run of every cell is tried
 SOLVE_OFTEN = ("AllocationTracking", "OSSB", "OAM")  # costs of these do not grow like their rounds
 LATEST = 1.1  # of the budget: nothing is begun after this
+SLOW_TRIAL = 0.3  # seconds of a run, beyond which it is not tried for ten times as many rounds
 SLOWEST_TRIAL = 20.0  # seconds for one run, beyond which a cell is left out
 
 
@@ -98,11 +99,9 @@ def trial(cell: Cell, seed: int = 0) -> tuple[Cell, float]:
         )
         return time.process_time() - begun
 
-    first = seconds(1)  # may compile, or load what was compiled
-    if first > 8.0:
-        return cell, first
-    one = seconds(1)
-    return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 1.0 else one
+    first = seconds(1)  # may load what was compiled
+    one = seconds(1) if first < SLOW_TRIAL + 2.0 else first
+    return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 0.02 else one
 
 
 def _bandit(name: str) -> Any:
@@ -168,28 +167,30 @@ class Arena:
         cells = [Cell(p, e.name, n) for p in self.names for e in self.entries]
         if n >= ONLY_BLOCKWISE_FROM:
             cells = [c for c in cells if c.blockwise and c.policy in CLAIM_OPTIMALITY]
-        known: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        known: dict[str, list[float]] = json.loads(path.read_text()) if path.exists() else {}
         new = [c for c in cells if c.folder not in known]
         if new:
             begun = time.perf_counter()
             costs = self._costs(new)
             rest = seconds - self.workers * (time.perf_counter() - begun) - OVERHEAD * len(new)
-            poured = pour(
-                {c: costs[c] for c in new if costs[c] <= SLOWEST_TRIAL}, max(rest, 0.2 * seconds), HORIZONS[n][1]
-            )
-            known |= {c.folder: poured.get(c, 0) for c in new}
+            tried = {c: x for c, x in costs.items() if x <= SLOWEST_TRIAL}
+            poured = pour(tried, max(rest, 0.2 * seconds), HORIZONS[n][1])
+            known |= {c.folder: [poured.get(c, 0), min(costs[c], 1e9)] for c in new}
             self.folder.mkdir(parents=True, exist_ok=True)
             with whole_file(path, overwrite=True, what="the plan") as out:
                 out.write(json.dumps(known, indent=0).encode())
-        self.left_out += [c for c in cells if not known[c.folder]]
-        return {c: known[c.folder] for c in cells if known[c.folder]}
+        self.seconds |= {c: known[c.folder][1] for c in cells}
+        wanted = {c: int(known[c.folder][0]) for c in cells}
+        self.left_out += [c for c in cells if not wanted[c]]
+        return {c: runs for c, runs in wanted.items() if runs}
 
     def _costs(self, cells: list[Cell]) -> dict[Cell, float]:
         """Seconds of one run of each cell: tried where that is quick, else continued from n/100 and n/10 as rounds and solves go."""
         unknown = []
         for cell in cells:
             small, large = (self.seconds.get(cell._replace(horizon=cell.horizon // x), np.inf) for x in (100, 10))
-            if cell.horizon <= TRIED_TO or (cell.blockwise and np.isfinite(large)):
+            quick = cell.horizon == min(HORIZONS) or large < SLOW_TRIAL
+            if quick and (cell.horizon <= TRIED_TO or cell.blockwise):
                 unknown.append(cell)
             else:
                 grows = large + 10.0 * max(large - small, 0.0) if np.isfinite(large) else np.inf
