@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
+from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
@@ -142,6 +143,8 @@ def simulate(
         contexts = isinstance(bandit, ContextualBandit)
         conditions.check_policy(checked, experiment.policy_name, environment is not None, contexts)
         notes = _notes(experiment)
+        if experiment.compiled:
+            say_before(f"simulate, {experiment.policy_name},", checked.run_blocks if blockwise else checked.run)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]
