@@ -20,6 +20,7 @@ import numpy as np
 
 from allocopt import policies, simulate
 from allocopt.base.atomic_files import whole_file
+from allocopt.base.errors import SolverFailed
 from allocopt.base.long_runs.processes import finished_results
 from arena.entries import CLAIM_OPTIMALITY, INSTANCES, POLICIES, Entry
 
@@ -67,6 +68,8 @@ class Played(NamedTuple):
     """Of each run, after the last round."""
     seconds: float
     """Of processor time, of one run."""
+    failure: str = ""
+    """Why it could not be played."""
 
 
 def play(cell: Cell, runs: int, folder: str) -> Played:
@@ -75,10 +78,13 @@ def play(cell: Cell, runs: int, folder: str) -> Played:
     path = Path(folder) / cell.folder
     timing = path.with_suffix(".json")
     begun = time.process_time()
-    r = simulate(
-        cell.policy, bandit, cell.horizon, runs, rng=SEED, times=[cell.horizon], keep_pulls=False, workers=1,
-        blockwise=cell.blockwise, checkpoint=path,
-    )  # fmt: skip
+    try:
+        r = simulate(
+            cell.policy, bandit, cell.horizon, runs, rng=SEED, times=[cell.horizon], keep_pulls=False, workers=1,
+            blockwise=cell.blockwise, checkpoint=path,
+        )  # fmt: skip
+    except SolverFailed as failure:
+        return Played(cell, np.zeros(0), np.inf, str(failure))
     if timing.exists():
         seconds = float(json.loads(timing.read_text())["seconds"])
     else:
@@ -99,7 +105,10 @@ def trial(cell: Cell, seed: int = 0) -> tuple[Cell, float]:
         )
         return time.process_time() - begun
 
-    first = seconds(1)  # may load what was compiled
+    try:
+        first = seconds(1)  # may load what was compiled
+    except SolverFailed:
+        return cell, 0.01  # playing it will say so
     one = seconds(1) if first < SLOW_TRIAL + 2.0 else first
     return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 0.02 else one
 
@@ -123,6 +132,7 @@ class Arena:
     say: Callable[[str], None] = print
     played: dict[Cell, Played] = field(default_factory=dict)
     left_out: list[Cell] = field(default_factory=list)
+    failed: dict[Cell, str] = field(default_factory=dict)
     seconds: dict[Cell, float] = field(default_factory=dict)
     """Of one run, as tried or played."""
 
@@ -139,12 +149,15 @@ class Arena:
             late = started + LATEST * self.budget
             used = 0.0
             for found in self._results(play, (task for task in tasks if time.perf_counter() < late)):
+                if found.failure:
+                    self.failed[found.cell] = found.failure
+                    continue
                 self.played[found.cell] = found
                 if n > TRIED_TO:
                     self.seconds[found.cell] = found.seconds
                 used += found.seconds * len(found.regret)
             took = time.perf_counter() - begun
-            missing = [cell for cell in wanted if cell not in self.played]
+            missing = [cell for cell in wanted if cell not in self.played and cell not in self.failed]
             self.left_out += missing
             if took > 5.0:  # others may use the machine as well
                 efficiency = min(1.0, max(0.4, used / (self.workers * took)))
