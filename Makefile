@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 STAMP := $(VENV)/.installed-for-developers
+DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
+.PHONY: demo docs test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -18,6 +19,10 @@ $(USER_STAMP): pyproject.toml
 
 $(STAMP): pyproject.toml $(USER_STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(DOCS_STAMP): pyproject.toml $(USER_STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 demo: $(USER_STAMP)
@@ -37,6 +42,10 @@ torture: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
+
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site
+	@echo "The site is in build/site: open build/site/index.html"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
