@@ -44,7 +44,7 @@ mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
 
 docs: $(DOCS_STAMP)
-	$(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -c docs . build/site
 	@echo "The site is in build/site: open build/site/index.html"
 
 lint: $(STAMP)
