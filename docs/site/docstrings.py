@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText: the bars of norms are bars, not substitutions."""
+"""Docstrings as reStructuredText: the bars of norms are bars, not substitutions, and signatures are short enough to be read."""
 
 import re
 
@@ -7,6 +7,7 @@ _CODE = re.compile(r"``.*?``|^\s*(?:>>>|\.\.\. ).*$")
 
 def setup(app):
     app.connect("autodoc-process-docstring", _bars, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", _short)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -20,6 +21,11 @@ def _bars(app, what, name, obj, options, lines):
             lines[number] = _escaped(line)
             if line.rstrip().endswith("::"):
                 indented = depth
+
+
+def _short(app, what, name, obj, options, signature, returned):
+    """Defaults that are made by a function as ``...``: ``<factory>`` is no Python, and Sphinx would then print the whole as it is."""
+    return (signature.replace("<factory>", "...") if signature else signature), returned
 
 
 def _escaped(line):

@@ -1,4 +1,4 @@
-"""The picture of README and of the first page: ``.venv/bin/python docs/site/picture.py`` draws it again (half a minute)."""
+"""The picture of README, and its halves for the first page: ``.venv/bin/python docs/site/picture.py`` draws them (half a minute)."""
 
 from pathlib import Path
 
@@ -9,17 +9,29 @@ import allocopt as ao
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-POLICIES = {"LinUCB:a=2": "LinUCB", "LinTS": "Thompson sampling", "OptimalTracking": "optimal allocation, tracked"}
+POLICIES = {"LinUCB:a=2": "LinUCB", "LinTS": "Thompson sampling", "OptimalTracking": "optimal allocation,\ntracked"}
 COLOURS = {"LinUCB:a=2": "#009E73", "LinTS": "#D55E00", "OptimalTracking": "#0072B2"}
 
 
 def main():
     bandit = ao.instances.counter_example(0.05)  # {e1, e2, (0.95, 0.1)}, θ = e1
     solution = ao.solve(ao.programs.regret(bandit))
+    results = {policy: ao.simulate(policy, bandit, 10**6, 100, rng=0) for policy in POLICIES}
     figure, (arms, regret) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=[2, 3], layout="constrained")
     draw_arms(arms, bandit, solution)
-    draw_regret(regret, bandit, solution)
-    figure.savefig(Path(__file__).parent / "static" / "three-arms.png", dpi=150, bbox_inches="tight", metadata={"Software": None})
+    draw_regret(regret, results)
+    save(figure, "three-arms")
+    figure, axes = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
+    draw_arms(axes, bandit, solution)
+    save(figure, "arms")
+    figure, axes = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
+    draw_regret(axes, results)
+    save(figure, "regret")
+
+
+def save(figure, name):
+    path = Path(__file__).parent / "static" / f"{name}.png"
+    figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
 
 
 def draw_arms(axes, bandit, solution):
@@ -35,9 +47,9 @@ def draw_arms(axes, bandit, solution):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_regret(axes, bandit, solution):
-    for policy, name in POLICIES.items():
-        result = ao.simulate(policy, bandit, 10**6, 100, rng=0)
+def draw_regret(axes, results):
+    for policy, result in results.items():
+        name = POLICIES[policy]
         later = result.times >= 100
         axes.plot(result.times[later], result.mean[later], color=COLOURS[policy], linewidth=1.8)
         axes.annotate(name, (result.times[-1], result.mean[-1]), (6, 0), textcoords="offset points", fontsize=9,
