@@ -9,13 +9,15 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "site"))  # the small extensions below
 
 import elsewhere  # noqa: E402
+import numpy  # noqa: E402
 
 import allocopt  # noqa: E402
 import allocopt.base.validation as validation  # noqa: E402
-import numpy  # noqa: E402
 
 validation.Array = validation.IntArray = numpy.ndarray  # signatures say `ndarray`, not what its entries are made of
-for name in allocopt._MODULES:  # public modules by the name that users write: `allocopt.graphs` is allocopt/actions/graphs.py
+for (
+    name
+) in allocopt._MODULES:  # public modules by the name that users write: `allocopt.graphs` is allocopt/actions/graphs.py
     sys.modules[f"allocopt.{name}"] = getattr(allocopt, name)
 
 project = "allocopt"

@@ -16,7 +16,6 @@ from allocopt.model import programs
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.solve import solve
 
-
 _INTRODUCTION = (
     "In a linear bandit, playing the arm x shows ⟨x, θ⟩ plus noise, and costs its gap Δ to the best arm. No reasonable policy "
     "has less regret than c(A,θ)·log n in the end. c is the value of a convex program, which allocopt solves and proves.",

@@ -2,8 +2,9 @@
 Three arms, and the one that looks hopeless
 ===========================================
 
-The paper's example, as a picture. The area of a point is what optimal play spends on it; the ring marks the arm whose constraint
-binds. In the lower panel is what optimal play cannot rule out: it touches the line beyond which the confusing arm would be the best one.
+The paper's example, as a picture. The area of a point is what optimal play spends on it; the ring marks the arm whose
+constraint binds. In the lower panel is what optimal play cannot rule out: it touches the line beyond which the
+confusing arm would be the best one.
 """
 
 import allocopt as ao

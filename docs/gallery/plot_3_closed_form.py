@@ -2,8 +2,9 @@
 A certified band around a closed form
 =====================================
 
-c of the paper's example is 8 as long as the informative arm is worth its price, and falls when ε grows beyond. The grey line is the formula, the
-line on top what was computed, with a band between its two proven bounds, which is too narrow to be seen.
+c of the paper's example is 8 as long as the informative arm is worth its price, and falls when ε grows beyond. The
+grey line is the formula, the line on top what was computed, with a band between its two proven bounds, which is too
+narrow to be seen.
 """
 
 import numpy as np

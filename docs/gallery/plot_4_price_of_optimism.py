@@ -2,8 +2,8 @@
 The price of optimism
 =====================
 
-What an optimistic algorithm pays at least, over what is necessary, for several ε and several widths of its confidence sets. As ε gets smaller, optimism
-becomes arbitrarily expensive.
+What an optimistic algorithm pays at least, over what is necessary, for several ε and several widths of its confidence
+sets. As ε gets smaller, optimism becomes arbitrarily expensive.
 """
 
 import numpy as np

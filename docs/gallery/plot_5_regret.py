@@ -2,7 +2,8 @@
 Regret over time
 ================
 
-Policies on the paper's example. c·log n is what the best policies pay in the end; optimism (LinUCB) and Thompson sampling pay more and more.
+Policies on the paper's example. c·log n is what the best policies pay in the end; optimism (LinUCB) and Thompson
+sampling pay more and more.
 """
 
 import allocopt as ao

@@ -2,7 +2,8 @@
 What no policy can beat at this n
 =================================
 
-c·log n is no bound at finite n. This one is: a policy with less regret here has regret above 10·c·log n at an instance that is listed.
+c·log n is no bound at finite n. This one is: a policy with less regret here has regret above 10·c·log n at an
+instance that is listed.
 """
 
 import math

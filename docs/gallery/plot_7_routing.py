@@ -2,8 +2,8 @@
 Routing: which edges pay for exploration
 ========================================
 
-Arms are the paths from one corner of a grid to the other, and a played path shows the sum of its edge costs. Solid: the shortest path. The
-width of an edge is what optimal play spends on it.
+Arms are the paths from one corner of a grid to the other, and a played path shows the sum of its edge costs. Solid:
+the shortest path. The width of an edge is what optimal play spends on it.
 """
 
 import networkx as nx

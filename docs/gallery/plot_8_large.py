@@ -2,7 +2,8 @@
 A hundred thousand arms
 =======================
 
-The same call, block by block. The callback shows how lower and upper bound close in on each other, pass after pass over all arms.
+The same call, block by block. The callback shows how lower and upper bound close in on each other, pass after pass
+over all arms.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 A G-optimal design of a disc
 ============================
 
-Which points should be measured so that everything is known equally well? For points of a disc: those at its rim; the value is the dimension.
+Which points should be measured so that everything is known equally well? For points of a disc: those at its rim; the
+value is the dimension.
 """
 
 import numpy as np

@@ -31,7 +31,9 @@ def _row(parameter):
     is_argument = parameter.param_type_name == "argument"
     names = parameter.name.upper() if is_argument else ", ".join([*parameter.opts, *parameter.secondary_opts])
     default = parameter.default
-    shown = "" if default in (None, False, (), []) or callable(default) or "Sentinel" in repr(default) else f"`{default}`"
+    shown = (
+        "" if default in (None, False, (), []) or callable(default) or "Sentinel" in repr(default) else f"`{default}`"
+    )
     return f"| `{names}` | {_plain(getattr(parameter, 'help', '') or '')} | {shown} |\n"
 
 

@@ -7,7 +7,7 @@ import matplotlib
 import allocopt as ao
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 POLICIES = {"LinUCB:a=2": "LinUCB", "LinTS": "Thompson sampling", "OptimalTracking": "optimal allocation,\ntracked"}
 COLOURS = {"LinUCB:a=2": "#009E73", "LinTS": "#D55E00", "OptimalTracking": "#0072B2"}

@@ -115,8 +115,9 @@ def test_demo_prints_the_papers_numbers():
         assert word in result.stdout
 
 
-def test_the_demo_says_what_one_is_looking_at_and_fits_80_columns():
-    said = run("demo").stdout.splitlines()
+def test_the_demo_says_what_one_is_looking_at_and_fits_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = invoke("demo").output.splitlines()
     assert said[0].startswith("In a linear bandit")
     assert max(map(len, said)) <= 80
     headings = [line for line in said if line[:2] in ("1.", "2.")]
