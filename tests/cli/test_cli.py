@@ -115,9 +115,8 @@ def test_demo_prints_the_papers_numbers():
         assert word in result.stdout
 
 
-def test_the_demo_says_what_one_is_looking_at_and_fits_80_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    said = invoke("demo").output.splitlines()
+def test_the_demo_says_what_one_is_looking_at_and_fits_80_columns():
+    said = CliRunner().invoke(cli.app, ["demo"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output.splitlines()
     assert said[0].startswith("In a linear bandit")
     assert max(map(len, said)) <= 80
     headings = [line for line in said if line[:2] in ("1.", "2.")]
