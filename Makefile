@@ -9,7 +9,7 @@ DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo docs test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time scale story clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -43,6 +43,7 @@ torture: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
 
+.PHONY: docs
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -E -W --keep-going -q -c docs . build/site
 	@echo "The site is in build/site: open build/site/index.html"
@@ -77,6 +78,9 @@ routing: $(STAMP)
 
 regret: $(STAMP)
 	$(BIN)/python benchmarks/regret.py
+
+arena: $(STAMP)
+	$(BIN)/python benchmarks/arena.py $(if $(ALLOCOPT_MINUTES),--minutes $(ALLOCOPT_MINUTES))
 
 finite-time: $(STAMP)
 	$(BIN)/python benchmarks/finite_time.py

@@ -10,14 +10,14 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))  # the small extensions below
 
 import elsewhere  # noqa: E402
 import numpy  # noqa: E402
+import reference  # noqa: E402
 
 import allocopt  # noqa: E402
 import allocopt.base.validation as validation  # noqa: E402
 
 validation.Array = validation.IntArray = numpy.ndarray  # signatures say `ndarray`, not what its entries are made of
-for (
-    name
-) in allocopt._MODULES:  # public modules by the name that users write: `allocopt.graphs` is allocopt/actions/graphs.py
+# public modules by the name that users write: `allocopt.graphs` is allocopt/actions/graphs.py
+for name in allocopt._MODULES:
     sys.modules[f"allocopt.{name}"] = getattr(allocopt, name)
 
 project = "allocopt"
@@ -73,6 +73,8 @@ toc_object_entries = False
 
 # names of other projects: a table of this folder is made an inventory, so that no build asks the network
 intersphinx_mapping = elsewhere.mapping(ROOT / "build" / "inventories")
+
+reference.write(ROOT)
 
 # the gallery
 sphinx_gallery_conf = {
