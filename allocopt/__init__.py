@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.actions.spanner import Spanner as Spanner
     from allocopt.actions.spanner import barycentric_spanner as barycentric_spanner
     from allocopt.base.errors import AllocoptError as AllocoptError
+    from allocopt.base.errors import CompilingWarning as CompilingWarning
     from allocopt.base.errors import Infeasible as Infeasible
     from allocopt.base.errors import Interrupted as Interrupted
     from allocopt.base.errors import InvalidFile as InvalidFile
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import LicenseMissing as LicenseMissing
     from allocopt.base.errors import MethodUnavailable as MethodUnavailable
     from allocopt.base.errors import NotProven as NotProven
+    from allocopt.base.errors import SlowWarning as SlowWarning
     from allocopt.base.errors import SolverFailed as SolverFailed
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
@@ -64,6 +66,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
     from allocopt.solving.batch import solve_many as solve_many
+    from allocopt.solving.roads.machine_code import precompile as precompile
     from allocopt.solving.solve import optimal_pulls as optimal_pulls
     from allocopt.solving.solve import regret_constant as regret_constant
     from allocopt.solving.solve import solve as solve
@@ -85,8 +88,8 @@ _NAMES = {
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
     "base.errors": (
-        "AllocoptError", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
-        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
+        "AllocoptError", "CompilingWarning", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption",
+        "InvalidProgram", "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SlowWarning", "SolverFailed",
     ),
     "certify.enclosure": ("Enclosure",),
     "model.progress": ("Progress",),
@@ -106,6 +109,7 @@ _NAMES = {
     "play.simulation.simulate": ("simulate",),
     "solving.allocator": ("Allocator",),
     "solving.batch": ("BatchSolution", "solve_many"),
+    "solving.roads.machine_code": ("precompile",),
     "solving.solve": ("optimal_pulls", "regret_constant", "solve"),
 }  # fmt: skip
 """The public classes and functions by the module that holds them."""

@@ -265,7 +265,8 @@ def _moved(instance: Instance, matrix: Array) -> Instance:
 
 
 SINGLE: dict[str, Callable[[Instance, Outcome], None]] = {
-    "auto": _by("auto"),
+    "auto": _by("auto", road="compiled"),
+    "numpy": _by("auto", road="numpy"),
     "closed-form": _by("closed-form"),
     "design": _by("design"),
     "interior-point": _by("interior-point"),

@@ -26,6 +26,7 @@ from allocopt.solvers.settings import (
     StreamingSettings,
     by_blocks,
     designs_by_blocks,
+    weights_by_blocks,
 )
 
 __all__ = ["AUTO", "AUTO_BY_BLOCKS", "METHODS", "Method", "backend", "checked_settings"]
@@ -103,11 +104,11 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "streaming", "streaming", "active-set on a pool of arms; each pass looks at all of them, block by block",
-            StreamingSettings, bounds=False, starts=True, block_by_block=True,
+            StreamingSettings, bounds=True, starts=True, block_by_block=True,
         ),
         Method(
             "frank-wolfe", "frank_wolfe", "pairwise steps on a smoothed maximum; any-time, first order",
-            FrankWolfeSettings, bounds=False, starts=False,
+            FrankWolfeSettings, bounds=False, starts=False, by_blocks="streaming", settings_by_blocks=weights_by_blocks,
         ),
         Method(
             "conic", "conic", "cvxpy: CLARABEL (default), SCS or a licensed MOSEK",

@@ -71,6 +71,22 @@ def _items(length: int | None) -> str:
 
 
 def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, infinite: bool) -> Array:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == ndim:  # nothing to convert
+        result: Array = value if value.dtype.isnative else value.astype(np.float64)
+    else:
+        result = _converted(name, value, ndim, error)
+    if not unchanging(result):  # a read-only array is shared instead of copied, however large it is
+        result = np.array(result, order="C")
+    if not (~np.isnan(result) if infinite else np.isfinite(result)).all():
+        bad = np.isnan(result) if infinite else ~np.isfinite(result)
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise error(f"{name}: expected finite numbers, but {place(where)} is {result[where]}")
+    result.flags.writeable = False
+    return result
+
+
+def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) -> Array:
+    """An array of doubles of so many dimensions from whatever users pass."""
     shape = {1: "a vector of numbers", 2: "a matrix of numbers (one row per vector)"}[ndim]
     try:
         raw = as_array(value)
@@ -87,15 +103,7 @@ def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, i
         raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
-    result = as_doubles(name, raw, error, given=value)
-    if not unchanging(result):  # a read-only array is shared instead of copied, however large it is
-        result = np.array(result, order="C")
-    bad = np.isnan(result) if infinite else ~np.isfinite(result)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise error(f"{name}: expected finite numbers, but {place(where)} is {result[where]}")
-    result.flags.writeable = False
-    return result
+    return as_doubles(name, raw, error, given=value)
 
 
 def _first_entry(raw: np.ndarray[Any, Any]) -> str:
@@ -120,6 +128,10 @@ def vector(
 
 def index_array(name: str, value: object, size: int, error: type[AllocoptError]) -> IntArray:
     """Read-only sorted distinct indices into ``range(size)``."""
+    if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim == 1 and _increasing_below(value, size):
+        result = value.copy()
+        result.flags.writeable = False
+        return result
     try:
         raw = as_array(value)
     except NotAnArray as problem:
@@ -138,6 +150,13 @@ def index_array(name: str, value: object, size: int, error: type[AllocoptError])
         raise error(f"{name}: expected distinct indices, got repeated ones")
     result.flags.writeable = False
     return result
+
+
+def _increasing_below(indices: IntArray, size: int) -> bool:
+    """Whether whole numbers increase from 0 at least to below ``size``."""
+    if not len(indices):
+        return True
+    return bool(indices[0] >= 0 and indices[-1] < size and (indices[1:] > indices[:-1]).all())
 
 
 def positive_number(
@@ -192,6 +211,8 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
 
     Of vectors only the largest entry counts; with ``each``, every positive finite entry does.
     """
+    if values.size and _all_ordinary(values):
+        return
     if each:  # costs, gaps, radii: none is negative
         size = values[np.isfinite(values) & (values != 0)]
         top, bottom = float(size.max(initial=0.0)), float(size.min(initial=np.inf))
@@ -218,6 +239,17 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
         if least < SMALLEST_ENTRY:
             at = place(tuple(int(i) for i in np.argwhere(np.abs(values) == least)[0]))
             not_vanishing(name, least, error, at)
+
+
+def _all_ordinary(values: Array) -> bool:
+    """Whether all entries are 0 or of a magnitude that is refused nowhere: what is most often the case, and quickly seen."""
+    size = np.abs(values)
+    if not size.max() <= LARGEST:
+        return False
+    least = size.min()
+    if least == 0.0:
+        least = np.min(size, where=size > 0.0, initial=np.inf)
+    return bool(least >= 1.0 / LARGEST)
 
 
 def smallest_entry(values: Array) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import typer
 
@@ -11,6 +12,7 @@ from allocopt.base.errors import AllocoptError
 from allocopt.cli import (  # noqa: F401  # each adds its command to the application
     demo,
     methods,
+    precompile,
     schedule,
     simulate,
     solve,
@@ -21,8 +23,14 @@ from allocopt.cli.app import app
 from allocopt.cli.insight import bound, constants, hardness, study  # noqa: F401  # as above
 
 
+def _one_line(message: Warning | str, *_: object) -> None:
+    """A warning as a user of the command line should see it."""
+    typer.echo(f"note: {message}", err=True)
+
+
 def main() -> None:
-    """Entry point: errors become one line on standard error, never a traceback."""
+    """Entry point: errors and warnings become one line on standard error, never a traceback."""
+    warnings.showwarning = _one_line  # type: ignore[assignment]
     try:
         try:
             app(standalone_mode=True)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidInstance
-from allocopt.base.tolerances import TIE
+from allocopt.base.tolerances import LARGEST, TIE
 from allocopt.base.validation import (
     Array,
     IntArray,
@@ -22,7 +22,15 @@ from allocopt.base.validation import (
     vector,
 )
 from allocopt.linear.assumptions import Assumption
-from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_mean_error, refined_gaps, tie_share
+from allocopt.linear.gaps import (
+    best_of,
+    error_of_mean,
+    exact_gap,
+    magnitudes,
+    plain_mean_error,
+    refined_gaps,
+    tie_share,
+)
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -107,8 +115,7 @@ class LinearBandit(Tabular):
     def _settle(self, arms: Array, theta: Array) -> None:
         """Means, gaps and optimal arms of arms in memory."""
         means = arms @ theta
-        gaps, best = _gaps(arms, theta, means)
-        tied = _tied(arms, theta, gaps, best, self.tie_tolerance)
+        gaps, best, tied = _gaps(arms, theta, means, self.tie_tolerance)
         optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
         self._put(optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps))
@@ -118,8 +125,8 @@ class LinearBandit(Tabular):
         report = survey(store, theta, self.tie_tolerance)
         check_survey(report)
         rows = store.rows(report.contenders)
-        gaps, best = _gaps(rows, theta, rows @ theta)
-        optimal = report.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
+        gaps, best, tied = _gaps(rows, theta, rows @ theta, self.tie_tolerance)
+        optimal = report.contenders[tied]
         if self.optimal_arms is not None:
             optimal = self._given_optimal(report.contenders[gaps == 0], store.shape[0])
         self._put(optimal_arms=optimal, survey=report, best_row=frozen(rows[best].copy()))
@@ -262,6 +269,8 @@ def _few_of(arms: IntArray, most: int = 8) -> str:
 def checked_noise(value: Any, n_arms: int, error: type[AllocoptError], what: str = "arms") -> float | Array:
     """σ² as one number, also where it is given once per arm and is the same; else as a read-only vector."""
     name = "noise_variance"
+    if type(value) is float and 1.0 / LARGEST <= value <= LARGEST:
+        return value
     if np.ndim(value) == 0 if isinstance(value, np.ndarray) else not _is_listed(value):
         number = positive_number(name, value, error)
         in_range(name, np.array([number]), error)
@@ -337,14 +346,10 @@ class _GapsTask:
         return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, plain_error)
 
 
-def _gaps(arms: Array, theta: Array, means: Array) -> tuple[Array, int]:
-    """Gaps to the best mean, and the arm that has it."""
-    best = best_of(arms, theta, means)
-    plain_error = plain_mean_error(arms, theta)
-    return refined_gaps(arms, theta, arms[best], means[best] - means, plain_error + plain_error[best]), best
-
-
-def _tied(arms: Array, theta: Array, gaps: Array, best: int, tolerance: float) -> IntArray:
-    """The arms that tie for the best mean."""
+def _gaps(arms: Array, theta: Array, means: Array, tolerance: float) -> tuple[Array, int, IntArray]:
+    """Gaps to the best mean, the arm that has it, and all that tie for it."""
     size = magnitudes(arms, theta)
-    return np.flatnonzero(gaps <= tolerance * (size + size[best]))
+    plain_error = error_of_mean(size, len(theta))
+    best = best_of(arms, theta, means, plain_error)
+    gaps = refined_gaps(arms, theta, arms[best], means[best] - means, plain_error + plain_error[best], best)
+    return gaps, best, np.flatnonzero(gaps <= tolerance * (size + size[best]))

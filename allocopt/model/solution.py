@@ -37,17 +37,22 @@ class Status(enum.Enum):
 
 
 class SparseVector(Lazy):
-    """A vector over all arms of which a few entries are known and the others are 0, or ∞; made in full if somebody asks for it."""
+    """A vector over all arms of which a few entries are known and the others are 0, or ∞; made in full if somebody asks for it.
 
-    def __init__(self, length: int, places: IntArray, values: Array, infinite: IntArray) -> None:
+    ``others`` is what the other entries are where they are not 0.
+    """
+
+    def __init__(
+        self, length: int, places: IntArray, values: Array, infinite: IntArray, others: Lazy | None = None
+    ) -> None:
         super().__init__(self._full)
-        self.length, self.places, self.values, self.infinite = length, places, values, infinite
+        self.length, self.places, self.values, self.infinite, self.others = length, places, values, infinite, others
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseVector, (self.length, self.places, self.values, self.infinite)
+        return SparseVector, (self.length, self.places, self.values, self.infinite, self.others)
 
     def _full(self) -> Array:
-        full = np.zeros(self.length)
+        full: Array = np.zeros(self.length) if self.others is None else np.array(self.others.value)
         full[self.places] = self.values
         full[self.infinite] = np.inf
         full.flags.writeable = False
@@ -131,7 +136,7 @@ class Solution(Tabular):
     def support(self) -> IntArray:
         """Arms that are played finitely often: 0 < α < inf."""
         alpha = payload(self, "allocation")
-        if isinstance(alpha, SparseVector):
+        if isinstance(alpha, SparseVector) and alpha.others is None:
             return alpha.places[alpha.values > 0]
         return np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
 

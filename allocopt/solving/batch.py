@@ -25,9 +25,10 @@ from allocopt.model.arms.survey import surveyed
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
-from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.solving.allocator import MOST_ARMS, why_not_compiled
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
+from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
 
 __all__ = ["BatchSolution", "solve_many"]
 
@@ -165,6 +166,8 @@ def solve_many(
     not_compiled: dict[int, str] = {}
 
     listed = isinstance(own, np.ndarray)
+    if k <= MOST_ARMS and listed:
+        say_if_slow("solve_many")
     kernel = compiled_kernel() if k <= MOST_ARMS and listed else None
     if kernel is None:
         not_compiled = dict.fromkeys(range(n), why_not_compiled(k, listed))
@@ -329,6 +332,7 @@ class _Work:
                 gaps,
                 self.gap_error,
                 self.variances[i],
+                gaps,
                 levels[i],
                 tol,
                 False,

@@ -12,7 +12,8 @@ from allocopt.base.errors import Interrupted, InvalidOption, InvalidProgram, Met
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
 from allocopt.base.validation import positive_number
-from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.certify.by_block.findings import BoundsOverAll
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed, tidy
 from allocopt.certify.reduction import Reduction, reduce
@@ -33,6 +34,8 @@ from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, back
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
+from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
+from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -48,6 +51,7 @@ def solve(
     callback: Callback | None = None,
     start: Solution | None = None,
     settings: Settings | None = None,
+    road: str | None = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -70,6 +74,12 @@ def solve(
         makes the way shorter and is taken for nothing else: the answer is certified as any other.
     settings : Settings, optional
         The method's record of `allocopt.settings`, e.g. ``InteriorPointSettings(max_iterations=50)``.
+    road : str, optional
+        "numpy", "compiled" or "auto", the default: small programs by machine code where that is on disk, else by numpy. Both roads
+        certify alike and differ in last digits; who needs the same bits names one, here or for all calls by the environment
+        variable ALLOCOPT_ROAD. "compiled" makes the machine code where there is none, and takes numpy for what it is not made
+        for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, targets that are not arms.
+        ``stats["road"]`` says which it was.
     **options
         Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
@@ -94,6 +104,7 @@ def solve(
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     asked, settings = _named(method, settings, options)
+    road = pinned_road(road)
     if start is not None:
         _check_start(start, program, asked)
     if program.origin.answers:
@@ -103,21 +114,28 @@ def solve(
             "max_seconds": max_seconds,
             "callback": callback,
             "settings": settings,
+            "road": road,
         }
         return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
+    not_compiled = "another method, a callback, a time limit or a start was asked for"
+    if asked is None and callback is None and max_seconds is None and start is None:
+        answer = _by_machine_code(program, tol, road)
+        if isinstance(answer, Solution):
+            return answer
+        not_compiled = answer
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
-        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks)
+        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
-        return undecided(program, tol, str(reason_why))
+        return undecided(program, tol, str(reason_why)).noting(road="numpy")
     problem = reduction.canonical
     if nothing_left(reduction):
-        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
+        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
-    stats: dict[str, Any] = {}
+    stats: dict[str, Any] = {"road": "numpy", "not_compiled": not_compiled}
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
@@ -147,6 +165,22 @@ def solve(
     if unsolved and asked is None and fits_balls(reduction):
         found = second_try(reduction, found, monitor)
     return found
+
+
+def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solution | str:
+    """The answer of the compiled road, or why it is not taken."""
+    if road == "numpy":
+        return "the road is numpy"
+    lack = does_not_fit(program)
+    if lack is not None:
+        return lack
+    kernel = loaded_or_made() if road == "compiled" else ready()
+    if kernel is None:
+        why = why_no_machine_code()
+        if road == "compiled":
+            raise MethodUnavailable(f"road: there is no compiled one here: {why or 'numba does not work'}")
+        return why or "no machine code yet: `allocopt precompile` or ao.precompile() makes it"
+    return compiled_answer(program, tol, kernel)
 
 
 def _check_start(start: Any, program: AllocationProgram, asked: Method | None) -> None:
@@ -240,7 +274,7 @@ def solve_streamed(
         return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
     if not problem.rank:
-        monitor.record(BoundsOverAll.nothing_to_explore(), 0)
+        monitor.record(problem.nothing_to_explore(), 0)
         return answer(None)
     try:
         known = None if start is None else problem.pair(*start.in_use)
@@ -261,7 +295,7 @@ def regret_constant(
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
-    ``how`` is passed to `solve` (method, tol, max_seconds, callback and the method's options).
+    ``how`` is passed to `solve` (method, tol, max_seconds, callback, road and the method's options).
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidInstance, InvalidOption, InvalidProgram
 from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
@@ -35,6 +35,8 @@ __all__ = [
     "remaining",
     "remaining_at_log",
 ]
+
+_ALWAYS_FEASIBLE = 0.5  # the width of optimism from which every arm at its upper bound meets its own constraint
 
 
 def _arm_program(
@@ -66,7 +68,7 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     """
     b = check_bandit(bandit)
     if b.store is not None:
-        return _streamed_regret(b)
+        return _streamed_regret(b, Origin("regret", b))
     return _arm_program(b.arms, b.gaps, half_precision(b.noise_variance), Origin("regret", b), variances=b.variances)
 
 
@@ -102,13 +104,16 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
     )
 
 
-def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
+def _streamed_regret(bandit: LinearBandit, origin: Origin, **bounds: Any) -> AllocationProgram:
+    """The regret program over blocks of arms; ``bounds`` are those of `ArmBlocks`."""
     assert bandit.store is not None
     check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
     rule = GapRule(bandit.theta, bandit.best_row)
     scale = half_precision(bandit.noise_variance)
-    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances)
-    return AllocationProgram.over(blocks, Origin("regret", bandit))
+    blocks = ArmBlocks(
+        bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances, **bounds
+    )
+    return AllocationProgram.over(blocks, origin)
 
 
 def _streamed_with_gaps(
@@ -224,6 +229,8 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     b = check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)
     in_range("width", np.array([a]), InvalidOption)
+    if b.store is not None and a >= _ALWAYS_FEASIBLE:
+        return _streamed_regret(b, Origin("optimism", b, number=a), width=a)
     in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
@@ -256,6 +263,11 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
+    if bandit.store is not None:
+        extremes = np.array([pulls.max(), pulls.min(initial=pulls.max(), where=pulls > 0)])
+        in_range("lower", extremes / log_n, InvalidProgram, power=4)
+        given = pulls if pulls.any() else None
+        return _streamed_regret(bandit, origin, pulls=given, pulls_divisor=log_n)
     return _arm_program(
         bandit.arms_in_memory,
         bandit.gaps,
