@@ -207,8 +207,8 @@ def main() -> None:
     text = f"""# The tracking policies
 
 Made by `make tracking` (`python benchmarks/tracking.py --scale {arguments.scale:g}`). σ² = 1, seed {SEED}; mean regret
-± standard error, in brackets the ratio to LinTS. Where the noise is common to the policies (round by round), it is the same in the same rounds; block by block
-it is not.
+± standard error, in brackets the ratio to LinTS. Where the noise is common to the policies (round by round), it is the same
+in the same rounds; block by block it is not.
 
 ## Copies of a rival
 
