@@ -221,7 +221,7 @@ def _client(address: str) -> Any:
     try:
         return distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
-        raise InvalidOption(f"--dask: no scheduler at {address!r}: {error or type(error).__name__}") from None
+        raise InvalidOption(f"--dask: no scheduler at {address!r}: {str(error) or type(error).__name__}") from None
 
 
 def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTimeBound]:

@@ -115,6 +115,14 @@ def test_demo_prints_the_papers_numbers():
         assert word in result.stdout
 
 
+def test_the_demo_says_what_one_is_looking_at_and_fits_80_columns():
+    said = CliRunner().invoke(cli.app, ["demo"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output.splitlines()
+    assert said[0].startswith("In a linear bandit")
+    assert max(map(len, said)) <= 80
+    headings = [line for line in said if line[:2] in ("1.", "2.")]
+    assert len(headings) == 2 and all(said[said.index(h) + 1].startswith("┏") for h in headings)  # on one line each
+
+
 def test_demo_json_has_the_closed_forms():
     document = strict(invoke("demo", "--json").output)
     assert len(document["counter_example"]) == 8
