@@ -7,10 +7,10 @@
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from allocopt.base.version import __version__
 
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without loading typing
 if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below load what is asked for
     from allocopt import policies as policies
     from allocopt.actions import graphs as graphs
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import NotProven as NotProven
     from allocopt.base.errors import SlowWarning as SlowWarning
     from allocopt.base.errors import SolverFailed as SolverFailed
+    from allocopt.base.version import bibtex as bibtex
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import constants as constants
@@ -87,6 +88,7 @@ _NAMES = {
     "actions.oracle_allocation": ("OracleAllocation", "oracle_allocation"),
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
+    "base.version": ("bibtex",),
     "base.errors": (
         "AllocoptError", "CompilingWarning", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption",
         "InvalidProgram", "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SlowWarning", "SolverFailed",
@@ -119,18 +121,19 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
-    value: Any
-    if name in _MODULES:
-        value = importlib.import_module(f"allocopt.{_MODULES[name]}")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or type checkers would believe in every name
+
+    def __getattr__(name):
+        """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
+        if name in _MODULES:
+            value = importlib.import_module(f"allocopt.{_MODULES[name]}")
+        elif name in _HOME:
+            value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
+        else:
+            raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -167,7 +167,7 @@ def _saved(instance: Instance, outcome: Outcome) -> None:
     solution = ao.solve(outcome.program)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof.json"
-        solution.save(path)
+        solution.save(path, overwrite=True)
         loaded = ao.load_solution(path)
     _claim(outcome, loaded)
     enclosure = loaded.verify()

@@ -135,3 +135,21 @@ def test_files_and_functions_that_a_page_names_are_there(page):
         assert found, f"{page.name} names {path}"
         if name:
             assert defined(ast.parse(found[0].read_text(encoding="utf-8")), name), f"{page.name} names {path}:{name}"
+
+
+@pytest.mark.slow
+def test_a_users_type_checker_accepts_every_example(tmp_path):
+    """mypy --strict, but for functions that a page defines without annotations and packages that have none."""
+    pytest.importorskip("mypy")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if BLOCK.search(text):
+            (tmp_path / f"page_{page.stem.replace('-', '_')}.py").write_text(code(text), encoding="utf-8")
+    relaxed = ("untyped-defs", "untyped-calls", "incomplete-defs", "redefinition", "untyped-decorators")
+    command = [sys.executable, "-m", "mypy", "--strict", *(f"--allow-{x}" for x in relaxed), "--ignore-missing-imports",
+               "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), *map(str, tmp_path.glob("page_*.py"))]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "MYPYPATH": str(ROOT)}
+    )
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("page_")]
+    assert done.returncode == 0 and not wrong, "\n".join(wrong) or done.stdout + done.stderr

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import typing as np_typing
 from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles, entries, place, unchanging
@@ -16,10 +18,14 @@ from allocopt.base.tolerances import LARGEST, SMALLEST_ENTRY
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+ArrayLike: TypeAlias = np_typing.ArrayLike | Sequence[Any]
+"""What users may pass for an array: whatever NumPy makes one of. (To type checkers, rows that mix 1 and 0.5 are lists of objects.)"""
 
 __all__ = [
     "Array",
+    "ArrayLike",
     "IntArray",
+    "did_you_mean",
     "finite_number",
     "frozen",
     "in_range",
@@ -270,3 +276,24 @@ def frozen(array: Array) -> Array:
     """The same array, read-only."""
     array.flags.writeable = False
     return array
+
+
+def did_you_mean(name: object, known: Iterable[str], words: str = "did you mean") -> str:
+    """What to add to an error about an unknown name: the known one that is nearest, or nothing where none is near.
+
+    Capitals, hyphens, underscores and spaces do not count.
+
+    Examples
+    --------
+    >>> did_you_mean("interior_pint", ["interior-point", "active-set"])
+    " (did you mean 'interior-point'?)"
+    >>> did_you_mean("magic", ["interior-point", "active-set"])
+    ''
+    """
+    plain = {_plain(entry): entry for entry in known}
+    near = difflib.get_close_matches(_plain(str(name)), plain, 1)
+    return f" ({words} {plain[near[0]]!r}?)" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight import instances
 from allocopt.insight.documents import short_interval
 from allocopt.model import programs
@@ -28,7 +28,7 @@ _INTRODUCTION = (
 @app.command()
 def demo(as_json: Json = False) -> None:
     """The paper's examples: c with its proven interval, beside what UCB and optimism pay."""
-    console = Console()
+    console = new_console()
     if not as_json:
         console.print("\n\n".join(_INTRODUCTION), highlight=False, markup=False)
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from allocopt.base.errors import AllocoptError, InvalidInstance
 from allocopt.base.tolerances import LARGEST, TIE
 from allocopt.base.validation import (
     Array,
+    ArrayLike,
     IntArray,
     frozen,
     in_range,
@@ -87,6 +88,18 @@ class LinearBandit(Tabular):
     best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
 
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            arms: ArrayLike | ArmStore,
+            theta: ArrayLike,
+            noise_variance: ArrayLike = 1.0,
+            tie_tolerance: float = TIE,
+            optimal_arms: ArrayLike | None = None,
+            labels: Sequence[str] | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         store = open_store(self.arms)
         arms = arm_matrix(self.arms) if store is None else None
@@ -103,7 +116,7 @@ class LinearBandit(Tabular):
             raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
         self._put(
             theta=theta, noise_variance=noise_variance, tie_tolerance=tie_tolerance,
-            labels=checked_labels(self.labels, k), store=store,
+            labels=checked_labels(index_labels(self.arms) if self.labels is None else self.labels, k), store=store,
         )  # fmt: skip
         if arms is not None:
             self._put(arms=arms)
@@ -297,6 +310,18 @@ def noise_text(noise_variance: float | Array) -> str:
     if isinstance(noise_variance, float):
         return f"{noise_variance:g}"
     return f"{noise_variance.min():g}…{noise_variance.max():g}"
+
+
+def index_labels(arms: Any) -> tuple[str, ...] | None:
+    """The names of a data frame's rows, where it has others than 0, 1, 2, …"""
+    index = getattr(arms, "index", None)
+    if (
+        index is None
+        or not (hasattr(arms, "columns") and hasattr(index, "tolist"))
+        or type(index).__name__ == "RangeIndex"
+    ):
+        return None
+    return tuple(map(str, index.tolist()))
 
 
 def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:

@@ -8,14 +8,14 @@ Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
-from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
@@ -122,6 +122,23 @@ class AllocationProgram:
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
 
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            costs: ArrayLike,
+            targets: ArrayLike,
+            radii: ArrayLike,
+            lower: ArrayLike | None = None,
+            upper: ArrayLike | None = None,
+            target_arms: ArrayLike | None = None,
+            origin: Origin = ...,
+            noise_variance: ArrayLike | None = None,
+            owners: ArrayLike | None = None,
+            **more: Any,
+        ) -> None: ...
+
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
         """The program of arms that are looked at block by block; its arrays are made if somebody asks for them."""
@@ -141,7 +158,8 @@ class AllocationProgram:
         k, d = len(features) if owners is None else int(owners[-1]) + 1, features.shape[1]
         costs = vector("costs", self.costs, InvalidProgram, length=k)
         targets = matrix("targets", self.targets, InvalidProgram)
-        if not len(targets) or targets.shape[1] != d:
+        nothing_to_learn = self.origin.kind != "general" and targets.shape == (0, d)  # every arm is optimal
+        if not (len(targets) or nothing_to_learn) or targets.shape[1] != d:
             raise InvalidProgram(
                 f"targets: expected at least one row of {d} entries (as the features have), got shape {targets.shape}"
             )

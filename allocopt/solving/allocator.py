@@ -12,7 +12,7 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.lazy import Lazy
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, in_range, positive_number, vector
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector
 from allocopt.model.arms import ListedArms, open_store
 from allocopt.model.arms.survey import SurveyReport, surveyed
 from allocopt.model.bandit import arm_matrix
@@ -89,7 +89,7 @@ class Allocator:
     (8.0, 'CERTIFIED', array([inf,  8.,  0.]))
     """
 
-    def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
+    def __init__(self, arms: ArrayLike, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)
         in_range("level", np.array([self.level]), InvalidOption)
@@ -117,13 +117,13 @@ class Allocator:
     def __repr__(self) -> str:
         return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
 
-    def solve(self, gaps: Any, *, callback: Callback | None = None) -> Solution:
+    def solve(self, gaps: ArrayLike, *, callback: Callback | None = None) -> Solution:
         r"""The certified solution for these gaps.
 
         Parameters
         ----------
         gaps : array_like, shape (k,)
-            Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+            Any vector in [0, ∞)^k. Arms of gap 0 are free (α = inf); there may be none or several.
         callback : callable, optional
             As in `allocopt.solve`: told of certified bounds on the way. Compiled solves do not call it.
 

@@ -42,7 +42,32 @@ BatchCallback = Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """The certified answers to a batch, one row each."""
+    """The certified answers to a batch, one row each; ``solution(i)`` is a row as a `Solution`.
+
+    Attributes
+    ----------
+    lower, upper : array, shape (n,)
+        Certified bounds of each row; nan where the row was no valid instance.
+    allocation : array, shape (n, k)
+        α; inf on free arms.
+    multipliers : array, shape (n, k)
+        λ.
+    status : array of Status, shape (n,)
+    reasons : mapping
+        Row → why it is not CERTIFIED, or what it assumes.
+    not_compiled : mapping
+        Row → why the compiled kernel left it to `allocopt.solve`.
+    arms : array, shape (k, d) or (n, k, d)
+    gaps : array, shape (n, k)
+    levels : array, shape (n,)
+        2σ² of each row, or the level that was asked for.
+    tol : float
+        The relative gap that was asked for.
+    assumptions : mapping
+        Row → what it takes for granted, where it is CONDITIONAL.
+    bandits : tuple of LinearBandit
+        The rows as bandits, where they were given so.
+    """
 
     lower: Array
     """Lower bounds, shape (n,); nan where the row was no valid instance."""

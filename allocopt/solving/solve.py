@@ -8,10 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from allocopt.base.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.base.errors import (
+    Interrupted,
+    InvalidOption,
+    InvalidProgram,
+    MethodUnavailable,
+    SolverFailed,
+)
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
-from allocopt.base.validation import positive_number
+from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
 from allocopt.certify.by_block.findings import BoundsOverAll
 from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
@@ -26,6 +32,7 @@ from allocopt.certify.verdict import (
     undecided,
 )
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
 from allocopt.model.progress import Callback
@@ -97,7 +104,9 @@ def solve(
     (8.0, 'CERTIFIED', [1])
     """
     if not isinstance(program, AllocationProgram):
-        raise InvalidProgram(f"program: expected an AllocationProgram, got a {type(program).__name__}")
+        raise InvalidProgram(
+            f"program: expected an AllocationProgram, got a {type(program).__name__}{_instead(program)}"
+        )
     tol = positive_number("tol", tol)
     if max_seconds is not None:
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
@@ -167,6 +176,22 @@ def solve(
     return found
 
 
+_KEYWORDS = ("method", "tol", "max_seconds", "callback", "start", "settings", "noise_variance", "tie_tolerance")
+
+
+def _instead(given: Any) -> str:
+    """What to write for what is no program."""
+    if isinstance(given, ContextualBandit):
+        return "; write solve(programs.contextual(bandit))"
+    if isinstance(given, LinearBandit):
+        return "; write solve(programs.regret(bandit)) for c(A,θ), programs.best_arm(bandit) for identification"
+    if isinstance(given, list | tuple | np.ndarray):
+        return "; write regret_constant(arms, theta)"
+    if isinstance(given, Solution):
+        return "; write solve(solution.program), or solution.verify() to prove it again"
+    return "; allocopt.programs makes them"
+
+
 def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solution | str:
     """The answer of the compiled road, or why it is not taken."""
     if road == "numpy":
@@ -223,10 +248,14 @@ def _named(method: str, settings: Any, options: Mapping[str, Any]) -> tuple[Meth
     if method == "auto":
         given = "settings" if settings is not None else next(iter(options), None)
         if given is not None:
-            raise InvalidOption(f"{given}: method 'auto' takes no options of its own; name the method it belongs to")
+            owners = [m.name for m in METHODS.values() if given in m.options]
+            meant = f"; write method={owners[0]!r} with it" if owners else did_you_mean(given, _KEYWORDS)
+            raise InvalidOption(f"{given}: method 'auto' takes no options of its own{meant}")
         return None, None
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidOption(f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}")
+        raise InvalidOption(
+            f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}{did_you_mean(method, METHODS)}"
+        )
     return METHODS[method], checked_settings(METHODS[method], settings, options)
 
 
@@ -291,7 +320,7 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: ArrayLike, theta: ArrayLike, noise_variance: ArrayLike = 1.0, *, tie_tolerance: float = TIE, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
@@ -306,7 +335,7 @@ def regret_constant(
     return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
 
 
-def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples

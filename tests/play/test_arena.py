@@ -62,6 +62,7 @@ def test_a_short_arena_is_played_written_and_goes_on(tmp_path, monkeypatch):
         arenas.append(arena)
     one, two = arenas
     assert len(one.played) == 2 * 3 * 3
+    assert one.seconds == two.seconds
     for cell, found in one.played.items():
         np.testing.assert_array_equal(found.regret, two.played[cell].regret)
         assert len(found.regret) >= LEAST_RUNS

@@ -34,9 +34,7 @@ def counted_rivals(away, inverse, leader_row, means, leader, noise):
     whole = np.einsum("ij,jk,ik->i", away, metric, away)
     worth = np.zeros(len(gaps))
     near = some & (z2 <= z2.min() + 2 * math.log(1e6)) & (whole > 0)
-    worth[near] = (
-        np.sqrt(noise * squares[near]) * np.exp(-z2[near] / 2) * (1 + z2[near] / 2) / math.sqrt(2 * math.pi)
-    )
+    worth[near] = np.sqrt(noise * squares[near]) * np.exp(-z2[near] / 2) * (1 + z2[near] / 2) / math.sqrt(2 * math.pi)
     rest, length = away.copy(), whole.copy()
     taken, counted, found = worth <= 0, 0.0, []
     while not taken.all():

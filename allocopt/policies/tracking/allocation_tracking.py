@@ -78,7 +78,9 @@ def required_evidence(stake: Any) -> Any:
     R Δ φ(√(2E))(1 + E)/(2√(2E)) = κ·E.
     """
     goal = math.log(stake) - math.log(4.0 * math.sqrt(math.pi))
-    x = goal / 1.5 if goal < 0.0 else math.log1p(goal)  # log E; the left side is increasing in it, and convex from there
+    x = (
+        goal / 1.5 if goal < 0.0 else math.log1p(goal)
+    )  # log E; the left side is increasing in it, and convex from there
     for _ in range(50):
         e = math.exp(x)
         step = (e - math.log1p(e) + 1.5 * x - goal) / (e - e / (1.0 + e) + 1.5)
@@ -228,7 +230,9 @@ class AllocationTracking(Policy):
         """The schedule of what remains of the allocation that is worth its price, for the estimates as they are."""
         estimate = state.sight.estimate
         coordinates, leader = setting.spanner.coefficients, int(state.leader[0])
-        needed, gaps = evidence_to_collect(estimate, coordinates, leader, state.prudence * t, float(state.sight.expected[0]))
+        needed, gaps = evidence_to_collect(
+            estimate, coordinates, leader, state.prudence * t, float(state.sight.expected[0])
+        )
         state.plans[0] += 1
         state.planned[0] = leader
         state.budget[0] = max(1, int(state.explored[0]) // _LOOKS_PER_PLAN)

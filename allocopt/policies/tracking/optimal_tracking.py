@@ -43,7 +43,6 @@ PULLS_PER_REPEAT = 100
 one per cent late, a round is as cheap as its random number, and there are at most about 100·k·(1 + log n) decisions."""
 
 
-
 class _State(NamedTuple):
     sight: View
     prudence: float

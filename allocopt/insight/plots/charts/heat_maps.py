@@ -8,14 +8,11 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, vector
+from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
-    COLUMN,
     GREY,
     WIDE,
-    checked_width,
     drawing,
-    finish,
-    new_figure,
     number,
     text,
 )
@@ -37,12 +34,14 @@ def heat_map(
     y_name: str,
     quantity: str,
     log: bool | None = None,
-    width: float = COLUMN,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """A quantity over two parameters: one cell per pair, hatched where there is no value.
 
     ``values`` has one row per entry of ``y`` and one column per entry of ``x``; nan, None and infinities are missing
     values. ``log`` is for the colours; by default they are logarithmic if the values span more than a factor of 30.
+    ``ax``: Axes to draw in, instead of a figure of its own; ``width``: inches, "column" or "page".
 
     Examples
     --------
@@ -63,13 +62,12 @@ def heat_map(
     if log and low <= 0:
         raise InvalidOption(f"log: expected positive values, got {low:g}")
     logarithmic = low > 0 and high > WIDE * low if log is None else bool(log)
-    inches = checked_width(width)
     with drawing():
         from matplotlib.colors import LogNorm, Normalize
         from matplotlib.patches import Patch
 
-        figure = new_figure(inches, 0.8 * inches)
-        axes = figure.subplots()
+        board = canvas(ax, width, 0.8)
+        figure, axes = board.figure, board.axes
         margin = 0.0 if high > low else (abs(high) or 1.0) * 0.05  # one colour still needs a scale
         norm = (
             LogNorm(low, high if high > low else 1.05 * high) if logarithmic else Normalize(low - margin, high + margin)
@@ -98,7 +96,7 @@ def heat_map(
         axes.set_xlabel(text(x_name, 60))
         axes.set_ylabel(text(y_name, 60))
         figure.colorbar(mesh, ax=axes, pad=0.02, aspect=22).set_label(text(quantity, 60))
-        return finish(figure)
+        return board.done()
 
 
 def _cells(values: Any, rows: int, columns: int) -> Array:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, whole_number
+from allocopt.insight.plots.canvas import Width, given_axes, inches_of
 from allocopt.insight.plots.style import (
     BLUE,
-    COLUMN,
+    NOTE,
     ORANGE,
     UNITS,
     WIDE,
     arm_names,
-    checked_width,
     drawing,
     finish,
     new_figure,
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 _MOST_BARS: Final = 200
 
 
-def allocation(solution: Solution, most: int = 20, *, width: float = COLUMN) -> Figure:
+def allocation(solution: Solution, most: int = 20, *, ax: Any = None, width: Width = None) -> Figure:
     """The allocation α and the multipliers λ as bars, the arms of the largest cost first.
 
-    Arms that are neither played nor binding are left out, and so are those after the first ``most``; a note says how many.
+    Arms that are neither played nor binding are left out, and so are those after the first ``most``; a note says how many. ``ax``:
+    two Axes to draw in, instead of a figure of its own.
 
     Examples
     --------
@@ -45,7 +46,7 @@ def allocation(solution: Solution, most: int = 20, *, width: float = COLUMN) -> 
     """
     if not isinstance(solution, Solution):
         raise InvalidOption(f"solution: expected a Solution, got a {type(solution).__name__}")
-    limit, inches = whole_number("most", most, least=1), checked_width(width)
+    limit, inches = whole_number("most", most, least=1), inches_of(width, ax)
     if limit > _MOST_BARS:
         raise InvalidOption(f"most: expected at most {_MOST_BARS} bars, which can still be read, got {limit}")
     program, alpha = solution.program, solution.allocation
@@ -62,8 +63,14 @@ def allocation(solution: Solution, most: int = 20, *, width: float = COLUMN) -> 
         row_names = [f"target {j}" for j in rows.tolist()]
     longest = max(len(shown), len(rows), 1)
     with drawing():
-        figure = new_figure(inches, 0.85 + 0.17 * longest)
-        left, right = figure.subplots(1, 2, sharey=per_arm)
+        left: Axes
+        right: Axes
+        if ax is None:
+            figure = new_figure(inches, 0.85 + 0.17 * longest)
+            left, right = figure.subplots(1, 2, sharey=per_arm)
+        else:
+            left, right = given_axes(ax, 2, spatial=(False, False))
+            figure = left.get_figure(root=True)  # type: ignore[assignment]
         _bars(left, alpha[shown], arm_names(solution.labels, shown.tolist()), BLUE)
         _bars(right, solution.multipliers[rows], row_names, ORANGE)
         right.tick_params(axis="y", labelleft=not per_arm)
@@ -73,8 +80,12 @@ def allocation(solution: Solution, most: int = 20, *, width: float = COLUMN) -> 
         if hidden:
             share = cost[arms[limit:]].sum() / cost.sum() if cost.sum() > 0 else 0.0
             part = f"{share:.1%}" if share >= 1e-3 else "less than 0.1%"
-            figure.supxlabel(f"and {hidden} more arm{'s' * (hidden > 1)} with {part} of the cost", fontsize=7)
-        return finish(figure)
+            more = f"and {hidden} more arm{'s' * (hidden > 1)} with {part} of the cost"
+            if ax is None:
+                figure.supxlabel(more, fontsize=7)
+            else:
+                left.set_title(more, **NOTE)
+        return finish(figure) if ax is None else figure
 
 
 def _bars(axes: Axes, values: Array, names: list[str], colour: str) -> None:

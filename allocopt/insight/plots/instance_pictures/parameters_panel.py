@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array
-from allocopt.insight.plots.panels import equal_scales, few_ticks, legend_under
-from allocopt.insight.plots.sets import MOST_NAMED, Picture, Slice, clip, ellipse, half_axes, off_plane, set_points
+from allocopt.insight.plots.instance_pictures.panels import axes_of, equal_scales, few_ticks, legend_under
+from allocopt.insight.plots.instance_pictures.sets import (
+    MOST_NAMED,
+    Picture,
+    Slice,
+    clip,
+    ellipse,
+    half_axes,
+    off_plane,
+    set_points,
+)
 from allocopt.insight.plots.style import (
     BLACK,
     BLUE,
@@ -23,18 +32,15 @@ from allocopt.insight.plots.style import (
     place_labels,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
-
 __all__ = ["parameters_2d", "parameters_3d"]
 
 _ASPECT = 0.72  # height over width of the panel
 
 
-def parameters_2d(part: SubFigure, picture: Picture) -> None:
+def parameters_2d(part: Any, picture: Picture) -> None:
     plane = picture.slice
     assert plane is not None
-    axes = part.subplots()
+    axes = axes_of(part)
     centre, theta = plane.shift, picture.bandit.theta
     kept = set_points(picture, plane)
     after = picture.rounds_information
@@ -131,9 +137,9 @@ def _boundaries(axes: Any, picture: Picture, plane: Slice, box: Array, most: int
     return lines
 
 
-def parameters_3d(part: SubFigure, picture: Picture) -> None:
+def parameters_3d(part: Any, picture: Picture) -> None:
     """Three dimensions without a free arm: an ellipsoid around θ."""
-    axes: Any = part.add_subplot(projection="3d")
+    axes = axes_of(part, projection="3d")
     half, vectors = half_axes(picture.information, picture)
     turn, rise = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
     sphere = np.stack([np.cos(turn) * np.sin(rise), np.sin(turn) * np.sin(rise), np.cos(rise)], axis=-1)

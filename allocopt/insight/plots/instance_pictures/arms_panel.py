@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
-from allocopt.insight.plots.panels import equal_scales, legend_under
-from allocopt.insight.plots.sets import Picture
+from allocopt.insight.plots.instance_pictures.panels import axes_of, equal_scales, legend_under
+from allocopt.insight.plots.instance_pictures.sets import Picture
 from allocopt.insight.plots.style import (
     BLACK,
     GREY,
@@ -24,9 +24,6 @@ from allocopt.insight.plots.style import (
     place_labels,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
-
 __all__ = ["arms_2d", "arms_3d"]
 
 _LARGEST_DISC = 260.0  # square points
@@ -34,8 +31,8 @@ _TOO_CLOSE = 0.05  # arms nearer to x* than this share of the panel get an inset
 _INSET = 0.42  # its side, as a share of the panel's
 
 
-def arms_2d(part: SubFigure, picture: Picture) -> None:
-    axes = part.subplots()
+def arms_2d(part: Any, picture: Picture) -> None:
+    axes = axes_of(part)
     arms = picture.bandit.arms
     _discs(axes, picture, arms)
     low, high = np.minimum(arms.min(axis=0), 0.0), np.maximum(arms.max(axis=0), 0.0)
@@ -148,8 +145,8 @@ def _inset(axes: Any, picture: Picture, centre: Array, radius: float) -> None:
     place_labels(closer, arms[named], names, _clearance(picture, named), arms[inside], _radii(picture)[inside])
 
 
-def arms_3d(part: SubFigure, picture: Picture) -> None:
-    axes: Any = part.add_subplot(projection="3d")
+def arms_3d(part: Any, picture: Picture) -> None:
+    axes = axes_of(part, projection="3d")
     arms = picture.bandit.arms
     _discs(axes, picture, arms)
     for i in picture.important.tolist():

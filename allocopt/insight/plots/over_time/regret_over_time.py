@@ -1,4 +1,4 @@
-"""Regret in pictures: over time, with the band of most runs and the line c·log n; and as performance profiles over instances."""
+"""Regret over time: the mean of many runs, the band of most of them, and the line c·log n."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, matrix, positive_number, vector
+from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
     BLACK,
     COLOURS,
-    COLUMN,
     DASHES,
     MARKERS,
     NOTE,
-    checked_width,
     drawing,
-    finish,
-    legend_below,
-    new_figure,
+    flattened,
     number,
     text,
 )
@@ -29,7 +26,7 @@ from allocopt.play.simulation.result import SimulationResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["performance_profiles", "regret_curves"]
+__all__ = ["regret_curves"]
 
 
 def regret_curves(
@@ -38,8 +35,9 @@ def regret_curves(
     constant: float | None = None,
     bound: tuple[Any, Any] | None = None,
     horizon: float | None = None,
-    log: bool = False,
-    width: float = COLUMN,
+    log: bool | None = None,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """Mean regret of policies over time, the band of 80 % of the runs, and the line c·log n that none can beat in the end.
 
@@ -53,8 +51,12 @@ def regret_curves(
         Rounds, and what no policy can beat then (values of `finite_time_bound`): draws the line between them.
     horizon : int, optional
         Show the rounds up to here only.
-    log : bool
-        A logarithmic scale for the regret.
+    log : bool, optional
+        A logarithmic scale for the regret; by default where one curve ends more than ten times as high as another.
+    ax : Axes, optional
+        Where to draw, instead of on a figure of its own.
+    width : float or str
+        Inches, "column" (3.4, the default) or "page" (7.0).
 
     Examples
     --------
@@ -64,15 +66,16 @@ def regret_curves(
     """
     if not isinstance(curves, Mapping) or not curves:
         raise InvalidOption("curves: expected a mapping from names to (times, regret), with at least one entry")
-    inches, last = checked_width(width), np.inf if horizon is None else positive_number("horizon", horizon)
+    last = np.inf if horizon is None else positive_number("horizon", horizon)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
     checked = {str(name): measured_runs(str(name), curve, last) for name, curve in curves.items()}
     limit = None if bound is None else _bound_line(bound, last)
     counts = {len(regret) for _, regret in checked.values()}
     alike = len(counts) == 1 and counts != {1}
+    log = flattened([float(regret.mean(axis=0)[-1]) for _, regret in checked.values()]) if log is None else bool(log)
     with drawing():
-        figure = new_figure(inches, 0.8 * inches)
-        axes = figure.subplots()
+        board = canvas(ax, width, 0.8)
+        axes = board.axes
         axes.set_xscale("log")
         axes.set_yscale("log" if log else "linear")
         for i, (name, (times, regret)) in enumerate(checked.items()):
@@ -101,8 +104,8 @@ def regret_curves(
         axes.set_ylabel("regret")
         axes.set_title(f"mean, and 10 % to 90 % of {counts.pop() if alike else 'the'} runs", **NOTE)
         axes.grid(which="major")
-        legend_below(figure, axes)
-        return finish(figure)
+        board.legend()
+        return board.done()
 
 
 def _bound_line(bound: Any, last: float) -> tuple[Array, Array]:
@@ -134,74 +137,3 @@ def measured_runs(name: str, curve: Any, last: float) -> tuple[Array, Array]:
     if not len(kept):
         raise InvalidOption(f"horizon: expected at least {times[0]:g}, the first time of {name!r}, got {last:g}")
     return times[kept], regret[:, kept]
-
-
-def performance_profiles(
-    scores: Mapping[str, Any], *, most: float = 100.0, title: str = "", width: float = COLUMN
-) -> Figure:
-    """On which share of the instances each policy is within a factor τ of the best one (Dolan & Moré 2002).
-
-    Parameters
-    ----------
-    scores : mapping
-        Name → mean regret (or any cost) on each instance, the instances in the same order for all; nan where it did not play, which
-        counts as never within any factor.
-    most : float
-        The largest factor τ that is shown.
-    title : str, optional
-        Drawn above.
-
-    Examples
-    --------
-    >>> figure = performance_profiles({"UCB": [5, 9, 15], "LinTS": [4, 11, 3]})
-    >>> figure.axes[0].lines[1].get_ydata()[0].round(3).item()  # LinTS is the best on two of three
-    0.667
-    """
-    if not isinstance(scores, Mapping) or not scores:
-        raise InvalidOption("scores: expected a mapping from names to numbers, with at least one entry")
-    inches, last = checked_width(width), positive_number("most", most)
-    if last <= 1:
-        raise InvalidOption(f"most: expected a number above 1, got {most!r}")
-    table = _score_table(scores)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        best = np.nanmin(table, axis=0)
-        factors = np.where(table == best, 1.0, table / best)
-    shares = np.where(np.isnan(factors), np.inf, factors)
-    with drawing():
-        figure = new_figure(inches, 0.7 * inches)
-        axes = figure.subplots()
-        axes.set_xscale("log")
-        for i, (name, of_policy) in enumerate(zip(scores, shares, strict=True)):
-            steps = np.unique(np.concatenate([[1.0], of_policy[of_policy <= last], [last]]))
-            height = (of_policy[None, :] <= steps[:, None]).mean(axis=1)
-            axes.step(steps, height, where="post", color=COLOURS[i % 7], linestyle=DASHES[(i // 7 + i) % 7],
-                      marker=MARKERS[i % 7], markersize=3.2, markevery=(i % 3, max(1, len(steps) // 6)),
-                      label=text(str(name), 34))  # fmt: skip
-        axes.set_xlim(1.0, last)
-        axes.set_ylim(0.0, 1.02)
-        axes.set_xlabel("factor τ to the least mean regret")
-        axes.set_ylabel("share of the instances")
-        axes.set_title(text(title) if title else f"{table.shape[1]} instances", **NOTE)
-        axes.grid(which="major")
-        legend_below(figure, axes)
-        return finish(figure)
-
-
-def _score_table(scores: Mapping[str, Any]) -> Array:
-    """One row per name; at least one number in every column."""
-    rows = []
-    for name, values in scores.items():
-        try:
-            row = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            row = np.zeros((0, 0))
-        if row.ndim != 1 or not len(row) or (row < 0).any() or np.isinf(row).any():
-            raise InvalidOption(f"scores[{name!r}]: expected a list of numbers >= 0 (nan for none), got something else")
-        rows.append(row)
-    if len({len(row) for row in rows}) > 1:
-        raise InvalidOption(f"scores: expected as many numbers of each name, got {sorted({len(r) for r in rows})}")
-    table = np.array(rows)
-    played: Array = table[:, ~np.isnan(table).all(axis=0)]
-    if not played.shape[1]:
-        raise InvalidOption("scores: expected at least one number, got nan everywhere")
-    return played

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from allocopt.base.errors import InvalidOption
+from allocopt.base.errors import AllocoptError, InvalidOption
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray, vector
+from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
     COLOURS,
-    COLUMN,
     DASHES,
     GREY,
     MARKERS,
     NOTE,
     WIDE,
-    checked_width,
     drawing,
-    finish,
-    legend_below,
-    new_figure,
     number,
     text,
 )
@@ -31,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["family_curve"]
+
+
+_FINE = 200  # points at which a closed form is drawn
 
 
 class Curve(NamedTuple):
@@ -54,7 +53,8 @@ def family_curve(
     reference: float | Sequence[float] | Array | Callable[[Array], Any] | None = None,
     log: str | bool | None = None,
     label: str | None = None,
-    width: float = COLUMN,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """A quantity along a family, with the band between its certified bounds.
 
@@ -69,6 +69,10 @@ def family_curve(
         A closed form to compare with: a constant, a value per point (of the only curve), or a function of the points.
     log : {"", "x", "y", "xy"}, bool, optional
         Which axes are logarithmic; by default those whose values are positive and span more than a factor of 30.
+    ax : Axes, optional
+        Where to draw, instead of on a figure of its own.
+    width : float or str
+        Inches, "column" (3.4, the default) or "page" (7.0).
 
     Examples
     --------
@@ -77,13 +81,12 @@ def family_curve(
     'ε'
     """
     curves = _curves(parameter_values, lower, upper, label)
-    inches = checked_width(width)
     x_all = np.concatenate([c.points for c in curves])
     bounds = np.concatenate([np.concatenate([c.lower, c.upper]) for c in curves])
     x_log, y_log = _log_axes(log, x_all, bounds[np.isfinite(bounds)])
     with drawing():
-        figure = new_figure(inches, 0.74 * inches)
-        axes = figure.subplots()
+        board = canvas(ax, width, 0.74)
+        axes = board.axes
         axes.set_xscale("log" if x_log else "linear")
         axes.set_yscale("log" if y_log else "linear")
         widest, missing = 0.0, []
@@ -100,7 +103,7 @@ def family_curve(
                 with np.errstate(divide="ignore", invalid="ignore"):
                     widest = max(widest, float(np.nanmax((high - low) / np.maximum(np.abs(low), NOT_ZERO))))
         if reference is not None:
-            points, values = _reference(reference, curves)
+            points, values = _reference(reference, curves, x_log)
             axes.plot(
                 points, values, color="#BDBDBD", linewidth=4.0, label="closed form", zorder=1.5
             )  # behind the curve
@@ -112,8 +115,8 @@ def family_curve(
         axes.set_xlabel(text(parameter, 60))
         axes.set_ylabel(text(quantity, 60))
         axes.grid(which="major")
-        legend_below(figure, axes)
-        return finish(figure)
+        board.legend()
+        return board.done()
 
 
 def _curves(points: Any, lower: Any, upper: Any, label: str | None) -> list[Curve]:
@@ -171,10 +174,11 @@ def _log_axes(log: str | bool | None, x: Array, y: Array) -> tuple[bool, bool]:
     return "x" in asked, "y" in asked
 
 
-def _reference(reference: Any, curves: list[Curve]) -> tuple[Array, Array]:
+def _reference(reference: Any, curves: list[Curve], x_log: bool) -> tuple[Array, Array]:
     points = np.unique(np.concatenate([c.points for c in curves]))
     if callable(reference):
-        values = np.array([reference(float(p)) for p in points], dtype=np.float64)
+        points = _between(points, x_log)
+        values = np.array([_evaluated(reference, p) for p in points.tolist()])
     elif np.ndim(reference) == 0:
         values = np.full(len(points), vector("reference", [reference], InvalidOption)[0])
     else:
@@ -183,6 +187,28 @@ def _reference(reference: Any, curves: list[Curve]) -> tuple[Array, Array]:
         points = curves[0].points
         values = _with_gaps("reference", reference, len(points))[curves[0].order]
     return points, values
+
+
+def _between(points: Array, x_log: bool) -> Array:
+    """The points, and so many between them that a closed form is seen as the curve it is; whole numbers between whole numbers."""
+    if len(points) < 2:
+        return points
+    if (points == np.round(points)).all() and points[-1] - points[0] >= len(points):
+        fill = np.round(np.linspace(points[0], points[-1], _FINE))
+    elif (points == np.round(points)).all():
+        return points
+    else:
+        fill = np.geomspace(points[0], points[-1], _FINE) if x_log else np.linspace(points[0], points[-1], _FINE)
+    return np.unique(np.concatenate([points, fill]))
+
+
+def _evaluated(closed_form: Callable[..., Any], at: float) -> float:
+    """The closed form there; nan where it knows none."""
+    try:
+        value = closed_form(at)
+    except (AllocoptError, ArithmeticError, ValueError):
+        return float("nan")
+    return float("nan") if value is None else float(value)
 
 
 def _every(length: int) -> int:

@@ -10,20 +10,17 @@ import numpy as np
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, positive_number
 from allocopt.insight.bounds.bound import FiniteTimeBound
-from allocopt.insight.plots.regret_over_time import measured_runs
+from allocopt.insight.plots.canvas import Width, canvas
+from allocopt.insight.plots.over_time.regret_over_time import measured_runs
 from allocopt.insight.plots.style import (
     BLACK,
     COLOURS,
-    COLUMN,
     DASHES,
     MARKERS,
     NOTE,
     PALE,
-    checked_width,
     drawing,
-    finish,
-    legend_below,
-    new_figure,
+    flattened,
     number,
     text,
 )
@@ -40,8 +37,9 @@ def bound_curve(
     *,
     constant: float | None = None,
     curves: Mapping[str, Any] | None = None,
-    log: bool = False,
-    width: float = COLUMN,
+    log: bool | None = None,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """Finite-time bounds against n, with c·log n and measured regret.
 
@@ -53,8 +51,12 @@ def bound_curve(
         c(A,θ): draws c·log n.
     curves : mapping, optional
         Name → what `simulate` returned, or (times, regret), as for `regret_curves`; the means are drawn.
-    log : bool
-        A logarithmic scale for the regret.
+    log : bool, optional
+        A logarithmic scale for the regret; by default where one curve ends more than ten times as high as another.
+    ax : Axes, optional
+        Where to draw, instead of on a figure of its own.
+    width : float or str
+        Inches, "column" (3.4, the default) or "page" (7.0).
 
     Examples
     --------
@@ -67,12 +69,13 @@ def bound_curve(
     n, values = bound_points(bounds)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
     measured = {str(name): measured_runs(str(name), curve, np.inf) for name, curve in (curves or {}).items()}
-    inches = checked_width(width)
     start = min([float(n[0]), *(float(t[0]) for t, _ in measured.values())])
     end = max([float(n[-1]), *(float(t[-1]) for t, _ in measured.values())])
+    ends = [float(values[-1]), *(float(r.mean(axis=0)[-1]) for _, r in measured.values())]
+    log = flattened(ends) if log is None else bool(log)
     with drawing():
-        figure = new_figure(inches, 0.8 * inches)
-        axes = figure.subplots()
+        board = canvas(ax, width, 0.8)
+        axes = board.axes
         axes.set_xscale("log")
         axes.set_yscale("log" if log else "linear")
         for i, (name, (times, regret)) in enumerate(measured.items()):
@@ -91,8 +94,8 @@ def bound_curve(
         axes.set_ylabel("regret")
         axes.set_title("in the shade: only at a price on other instances", **NOTE)
         axes.grid(which="major")
-        legend_below(figure, axes)
-        return finish(figure)
+        board.legend()
+        return board.done()
 
 
 def _shade(axes: Axes, n: Array, values: Array, log: bool) -> None:

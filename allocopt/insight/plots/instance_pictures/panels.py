@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array
+from allocopt.insight.plots.style import fitting_legend
 
-if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
-
-__all__ = ["equal_scales", "few_ticks", "legend_under"]
+__all__ = ["axes_of", "equal_scales", "few_ticks", "legend_under"]
 
 
 def equal_scales(axes: Any, points: Array) -> None:
@@ -34,7 +32,15 @@ def few_ticks(most: int) -> Any:
     return MaxNLocator(most)
 
 
-def legend_under(part: SubFigure, axes: Any, columns: int = 2) -> None:
-    """Below the panel, where it covers nothing."""
+def axes_of(part: Any, **how: Any) -> Any:
+    """The axes of a panel: those that the caller brought, or new ones in a part of our figure."""
+    return part.add_subplot(**how) if hasattr(part, "add_subplot") else part
+
+
+def legend_under(part: Any, axes: Any, columns: int = 2) -> None:
+    """Below the panel, where it covers nothing; in the caller's axes, where there is room."""
     handles, labels = axes.get_legend_handles_labels()
-    part.legend(handles, labels, loc="outside lower center", ncols=columns)
+    if part is axes:
+        axes.legend(handles, labels, loc="best", fontsize=7)
+        return
+    fitting_legend(part.figure, part, handles, labels, columns)

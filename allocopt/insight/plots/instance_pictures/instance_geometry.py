@@ -13,16 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from allocopt.insight.plots.arms_panel import arms_2d, arms_3d
-from allocopt.insight.plots.parameters_panel import parameters_2d, parameters_3d
-from allocopt.insight.plots.sets import picture_of
-from allocopt.insight.plots.style import (
-    COLUMN,
-    checked_width,
-    drawing,
-    finish,
-    new_figure,
-)
+from allocopt.insight.plots.canvas import Width, given_axes, inches_of
+from allocopt.insight.plots.instance_pictures.arms_panel import arms_2d, arms_3d
+from allocopt.insight.plots.instance_pictures.parameters_panel import parameters_2d, parameters_3d
+from allocopt.insight.plots.instance_pictures.sets import picture_of
+from allocopt.insight.plots.style import drawing, finish, new_figure
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.solution import Solution
 
@@ -31,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["geometry"]
 
+_SIDE_BY_SIDE = 5.5  # inches from which the two panels stand side by side
+
 
 def geometry(
     bandit: LinearBandit,
@@ -38,7 +35,8 @@ def geometry(
     alternatives: Sequence[Any] | None = None,
     *,
     horizon: float | None = None,
-    width: float = COLUMN,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """Arms, x*, the allocation as area, the binding arms, and the confidence set of the optimal design.
 
@@ -54,8 +52,10 @@ def geometry(
     horizon : int, optional
         The number of rounds n of the dashed ellipse (d = 2); by default the first power of ten of which exploration takes
         at most a tenth.
-    width : float
-        Inches.
+    ax : sequence of two Axes, optional
+        Where to draw the two panels, instead of on a figure of its own; with ``projection="3d"`` where the panel is in space.
+    width : float or str
+        Inches, "column" (3.4, the default; the panels one above the other) or "page" (7.0; side by side).
 
     Examples
     --------
@@ -67,15 +67,24 @@ def geometry(
     ['arms', 'parameters']
     """
     picture = picture_of(bandit, solution, alternatives, horizon)
-    inches = checked_width(width)
     flat = picture.slice is not None
+    inches = inches_of(width, ax)
+    draw_arms = arms_2d if bandit.dim == 2 else arms_3d
+    draw_parameters = parameters_2d if flat else parameters_3d
     with drawing():
+        if ax is not None:
+            upper, lower = given_axes(ax, 2, spatial=(bandit.dim == 3, not flat))
+            draw_arms(upper, picture)
+            draw_parameters(lower, picture)
+            figure: Figure = upper.get_figure(root=True)
+            return figure
+        beside = inches >= _SIDE_BY_SIDE
+        panel = inches / 2 if beside else inches
         # what an equal aspect leaves of the width, and the lines of text around it
-        above = 0.70 * inches + 0.95 if bandit.dim == 2 else 0.80 * inches + 0.5
-        below = 0.58 * inches + 1.1 if flat else 0.80 * inches + 0.4
-        figure = new_figure(inches, above + below)
-        parts: Any = figure.subfigures(2, 1, height_ratios=(above, below))
-        upper, lower = parts
-        (arms_2d if bandit.dim == 2 else arms_3d)(upper, picture)
-        (parameters_2d if flat else parameters_3d)(lower, picture)
+        above = 0.70 * panel + 0.95 if bandit.dim == 2 else 0.80 * panel + 0.5
+        below = 0.58 * panel + 1.1 if flat else 0.80 * panel + 0.4
+        figure = new_figure(inches, max(above, below) + 0.15 if beside else above + below)
+        parts: Any = figure.subfigures(1, 2) if beside else figure.subfigures(2, 1, height_ratios=(above, below))
+        draw_arms(parts[0], picture)
+        draw_parameters(parts[1], picture)
         return finish(figure)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from allocopt.actions.spanner import barycentric_spanner
 from allocopt.cli.app import File, Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight.instances.files import read_instance
 
 
@@ -25,7 +25,7 @@ def spanner(
     if as_json:
         print_json({"indices": result.indices.tolist(), "C": result.C, "coefficients": result.coefficients.tolist()})
         return
-    console = Console()
+    console = new_console()
     console.print(
         f"{len(result.indices)} of {len(arms)} arms span the set; largest coefficient {result.C:.6g} (asked: {c:g})"
     )
