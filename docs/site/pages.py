@@ -1,6 +1,7 @@
 """Pages of the repository as pages of a site.
 
-A link that shows the name of a file shows the title of that page instead, and pages that docs/topics.md does not sort in yet are its last ones.
+A link that shows the name of a file shows the title of that page instead. Pages that docs/topics.md does not name yet are its last
+ones.
 """
 
 import re
