@@ -98,7 +98,7 @@ def simulate(
     keep_pulls : bool, optional
         Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
-        Processes (joblib's loky). By default 1 for less than 10⁸ rounds in all, else one per core.
+        Processes. By default 1 for less than 10⁸ rounds in all, else one per core.
     client : dask.distributed.Client, optional
         Plays the runs on a Dask cluster instead.
     checkpoint : path, optional
