@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from allocopt.certify.verdict import (
     nothing_to_decide,
     undecided,
 )
+from allocopt.model.arms import on_client
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
@@ -48,6 +49,7 @@ def solve(
     callback: Callback | None = None,
     start: Solution | None = None,
     settings: Settings | None = None,
+    client: Any = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -70,6 +72,8 @@ def solve(
         makes the way shorter and is taken for nothing else: the answer is certified as any other.
     settings : Settings, optional
         The method's record of `allocopt.settings`, e.g. ``InteriorPointSettings(max_iterations=50)``.
+    client : dask.distributed.Client, optional
+        For arms in a Dask array: the cluster whose workers look at them (by default the one that persisted it, or Dask's default one).
     **options
         Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
@@ -93,6 +97,9 @@ def solve(
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    if client is not None:
+        with on_client(client):
+            return solve(program, method, tol, max_seconds, callback, start, settings, **options)
     asked, settings = _named(method, settings, options)
     if start is not None:
         _check_start(start, program, asked)
@@ -228,7 +235,8 @@ def solve_streamed(
 ) -> Solution:
     """`solve` for arms that are looked at block by block."""
     monitor = Monitor(None, "active-set", tol, max_seconds, callback)
-    problem = StreamedProblem(program)
+    with _interrupted_early():
+        problem = StreamedProblem(program)
     stats: dict[str, Any] = {}
     reason = None
 
@@ -256,12 +264,24 @@ def solve_streamed(
     return answer(reason)
 
 
+@contextmanager
+def _interrupted_early() -> Iterator[None]:
+    """Ctrl-C before anything is known."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+
+
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, client: Any = None, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
-    ``how`` is passed to `solve` (method, tol, max_seconds, callback and the method's options).
+    ``client`` is the Dask cluster that looks at arms in a Dask array, and ``how`` is passed to `solve` (method, tol, max_seconds,
+    callback and the method's options).
 
     Examples
     --------
@@ -269,10 +289,15 @@ def regret_constant(
     >>> round(ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).value, 6)
     8.0
     """
-    return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
+    with on_client(client):
+        with _interrupted_early():
+            program = regret(LinearBandit(arms, theta, noise_variance, tie_tolerance))
+        return solve(program, **how)
 
 
-def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(
+    arms: Any, gaps: Any, n: float, *, constant: float = 1.0, client: Any = None, **how: Any
+) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples
@@ -281,4 +306,7 @@ def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **ho
     >>> ao.optimal_pulls([[1, 0], [0, 1]], [0, 0.5], 1000).allocation.round(3)
     array([   inf, 84.268])
     """
-    return solve(horizon(arms, gaps, n, constant=constant), **how)
+    with on_client(client):
+        with _interrupted_early():
+            program = horizon(arms, gaps, n, constant=constant)
+        return solve(program, **how)

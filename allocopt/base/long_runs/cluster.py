@@ -91,7 +91,7 @@ def _itself(content: Any) -> Any:
 
 def shared(client: Any, content: Any) -> Any:
     """Something that many calls need, as a future that the scheduler can make again on any worker."""
-    return client.submit(_itself, content, pure=False)
+    return _sent(client, client.submit, _itself, content, pure=False)
 
 
 def cluster_outcomes(
@@ -110,7 +110,7 @@ def cluster_outcomes(
         while True:
             room = max(2 * threads, 1) - len(under_way)
             while room > 0 and (arguments := next(todo, None)) is not None:
-                future = client.submit(function, *arguments, pure=False)
+                future = _sent(client, client.submit, function, *arguments, pure=False)
                 under_way[future] = arguments
                 future.add_done_callback(finished.put)
                 room -= 1
@@ -134,14 +134,14 @@ def cluster_outcomes(
 
 def results_in_order(client: Any, tasks: list[Any]) -> Generator[Any, None, None]:
     """What Dask's own tasks (Delayed objects) come to, one after the other; `SolverFailed` if a task keeps killing workers."""
-    futures = client.compute(tasks, retries=TRIES)
+    futures = _sent(client, client.compute, tasks, retries=TRIES)
     try:
         for place, task in enumerate(tasks):
             for _ in range(TRIES):
                 outcome = _outcome(client, futures[place], ())
                 if outcome.trouble is None:
                     break
-                futures[place] = client.compute(task, retries=TRIES)
+                futures[place] = _sent(client, client.compute, task, retries=TRIES)
             if outcome.trouble is not None:
                 raise SolverFailed(f"client: a part of the work {outcome.trouble}; have the workers enough memory?")
             yield outcome.result
@@ -151,12 +151,25 @@ def results_in_order(client: Any, tasks: list[Any]) -> Generator[Any, None, None
             client.cancel(left)
 
 
+_GONE = "client: the client was closed, or its scheduler is gone"
+
+
+def _sent(client: Any, send: Callable[..., Any], *what: Any, **how: Any) -> Any:
+    """What ``send`` returns; `ClusterLost` if there is nobody to send it to."""
+    try:
+        return send(*what, **how)
+    except Exception:
+        if client.status == "running":
+            raise
+        raise ClusterLost(_GONE) from None
+
+
 def _threads(client: Any) -> int:
     """How many calls the cluster can work at; `ClusterLost` if it cannot be asked."""
     with contextlib.suppress(OSError, RuntimeError, ValueError, CancelledError):
         if client.status == "running":
             return sum(client.nthreads().values())
-    raise ClusterLost("client: the client was closed, or its scheduler is gone")
+    raise ClusterLost(_GONE)
 
 
 def _outcome(client: Any, future: Any, arguments: tuple[Any, ...]) -> Outcome:

@@ -64,12 +64,12 @@ class Chunk:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
 class Subgraph:
-    """The part of a graph that some keys need; what Dask does not look into, so it travels as one thing."""
+    """The part of a graph that some keys need; no dataclass, since Dask would look into it: it travels as one thing."""
 
-    graph: Mapping[Any, Any]
-    keys: list[list[Any]]
+    def __init__(self, graph: Mapping[Any, Any], keys: list[list[Any]]) -> None:
+        self.graph = graph
+        self.keys = keys
 
     def made(self) -> Any:
         """The chunks, made here and now."""

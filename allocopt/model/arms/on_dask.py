@@ -93,10 +93,13 @@ class DaskArms:
         which = np.unique(group).tolist()
         places = [missing[group == g] for g in which]
         calls = [
-            (self._groups[g].parts, self._groups[g].chunks, int(self._offsets[g]), at - self._offsets[g])
+            (self._groups[g].parts, self._groups[g].chunks, int(self._offsets[g]), at - self._offsets[g], self._step)
             for g, at in zip(which, places, strict=True)
         ]
-        for at, rows in zip(places, self._run(_take, calls), strict=True):
+        for g, at, (rows, prints) in zip(which, places, self._run(_take, calls), strict=True):
+            for start, found_print in prints:
+                if not self._prints.same(start, found_print):
+                    raise _differs(self._groups[g].holder(start).name())
             self._known.update(zip(at.tolist(), rows, strict=True))
         found = np.empty((len(wanted), self.shape[1]))
         for place, i in enumerate(wanted.tolist()):
@@ -208,8 +211,15 @@ def _client() -> Any:
         return None
 
 
-def _take(parts: Any, chunks: Sequence[Chunk], offset: int, indices: IntArray) -> Array:
-    return blocks.rows_as_doubles(read_group(parts, chunks)[indices], indices + offset)
+def _take(
+    parts: Any, chunks: Sequence[Chunk], offset: int, indices: IntArray, step: int
+) -> tuple[Array, list[tuple[int, int]]]:
+    """Some rows, and first row and fingerprint of the blocks they are from, unless these are mapped from a file."""
+    whole = read_group(parts, chunks)
+    mapped = isinstance(whole, np.memmap)  # of which only the pages of these rows are read, and which nobody makes anew
+    starts = [] if mapped else (np.unique(indices // step) * step).tolist()
+    prints = [(offset + start, fingerprint(whole[start : start + step])) for start in starts]
+    return blocks.rows_as_doubles(whole[indices], indices + offset), prints
 
 
 def _scan_group(

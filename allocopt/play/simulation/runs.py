@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -82,25 +82,24 @@ class Experiment:
         return name if isinstance(name, str) else type(self.policy).__name__
 
 
-def played(experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any) -> Iterator[Chunk]:
-    """The chunks of runs (first, last + 1) as they are finished, in any order."""
-    if not todo:
-        return iter(())
-    if client is not None:
-        return _on_cluster(experiment, todo, client)
-    if workers == 1 or len(todo) == 1:
-        return (play_chunk(experiment, first, last) for first, last in todo)
-    return _on_processes(experiment, todo, min(workers, len(todo)))
+def played(
+    experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any
+) -> Generator[Chunk, None, None]:
+    """The chunks of runs (first, last + 1) as they are finished, in any order; closing it ends the work under way."""
+    if client is not None and todo:
+        yield from _on_cluster(experiment, todo, client)
+    elif workers == 1 or len(todo) <= 1:
+        for first, last in todo:
+            yield play_chunk(experiment, first, last)
+    else:
+        calls = ((experiment, first, last) for first, last in todo)
+        yield from finished_results(play_chunk, calls, min(workers, len(todo)))
 
 
-def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Iterator[Chunk]:
+def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Generator[Chunk, None, None]:
     with connected(client) as ready:
         everywhere = shared(ready, experiment)
         yield from results_of(partial(cluster_outcomes, ready, play_chunk), ((everywhere, *part) for part in todo))
-
-
-def _on_processes(experiment: Experiment, todo: list[tuple[int, int]], workers: int) -> Iterator[Chunk]:
-    yield from finished_results(play_chunk, ((experiment, first, last) for first, last in todo), workers)
 
 
 def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:
