@@ -1,7 +1,7 @@
 """What a cluster does, on this machine: 10⁸ arms on two workers of 1 GB, and long runs whose workers are killed every few seconds.
 
-    make cluster                          # writes benchmarks/CLUSTER.md
-    python benchmarks/cluster.py --quick  # a hundredth of the size
+make cluster                          # writes benchmarks/CLUSTER.md
+python benchmarks/cluster.py --quick  # a hundredth of the size
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Counting:
         self.scans.append({"tasks": len(tasks), "back": back, "seconds": time.perf_counter() - started})
 
 
-def section_arms(arms: int, folder: Path, client: Any) -> tuple[str, dict[str, float]]:
+def section_arms(arms: int, folder: Path, client: Any) -> str:
     """The file, the solve and the proof."""
     path = folder / "arms.npy"
     theta = make_arms(path, arms)
@@ -110,21 +110,35 @@ def section_arms(arms: int, folder: Path, client: Any) -> tuple[str, dict[str, f
     full = [scan for scan in count.scans if scan["tasks"] == array.numblocks[0]]
     memory = max(total for total, _ in peak.values()), max(own for _, own in peak.values())
     print(f"{arms} arms: {solution}, {seconds:.0f} s, proven in {proving:.0f} s, memory {memory}", flush=True)
-    figures = {
-        "looks": len(full), "bytes": max(scan["back"] for scan in full), "chunks": array.numblocks[0], "cpu": cpu / arms / len(full) * 1e9,
-    }  # fmt: skip
+    back = max(scan["back"] for scan in full)
+    size = f"{arms:.0e} × {DIM} float32 ({arms * DIM * 4 / 1e9:.1f} GB)"
+    first = [
+        solution.status.name, f"{solution.gap:.1e}", f"{seconds:.0f}", f"{cpu:.0f}", solution.stats["passes"], len(full),
+        f"[{proof.lower:.10g}, {proof.upper:.10g}]", f"{proof.gap:.1e}", f"{proving:.0f}",
+    ]  # fmt: skip
+    second = [
+        array.numblocks[0], f"{back:.3g}", sum(int(s["tasks"]) for s in count.scans), f"{memory[0]:.0f}", f"{memory[1]:.0f}",
+        f"{cpu / arms / len(full) * 1e9:.1f}",
+    ]  # fmt: skip
+    heads = (
+        ["status", "certified gap", "seconds", "of processor time", "passes", "looks at all arms, in all", "proven interval", "gap",
+         "proven in, s"],
+        ["chunks", "bytes back a look, at most", "tasks in all", "most memory of a worker, MB", "of it not pages of the file, MB",
+         "processor time, ns per arm and look"],
+    )  # fmt: skip
+    tables = "\n\n".join(table(head, line) for head, line in zip(heads, (first, second), strict=True))
     return f"""## {arms:.0e} arms
 
-{arms:.0e} × {DIM} float32 ({arms * DIM * 4 / 1e9:.1f} GB), a mapped file; 2 workers of 1 thread, each with a limit of {WORKER_BYTES / 1e9:g} GB, above which Dask ends it.
+{size}, a mapped file; 2 workers of 1 thread, each with a limit of {WORKER_BYTES / 1e9:g} GB, above which Dask ends it.
 
-| status | certified gap | seconds | of processor time | passes | looks at all arms, in all | proven interval | gap | proven in, s |
-|---|---|---|---|---|---|---|---|---|
-| {solution.status.name} | {solution.gap:.1e} | {seconds:.0f} | {cpu:.0f} | {solution.stats["passes"]} | {len(full)} | [{proof.lower:.10g}, {proof.upper:.10g}] | {proof.gap:.1e} | {proving:.0f} |
+{tables}
+"""
 
-| chunks | bytes back a look, at most | tasks in all | most memory of a worker, MB | of it not pages of the file, MB | processor time, ns per arm and look |
-|---|---|---|---|---|---|
-| {array.numblocks[0]} | {figures["bytes"]:.3g} | {sum(int(s["tasks"]) for s in count.scans)} | {memory[0]:.0f} | {memory[1]:.0f} | {figures["cpu"]:.1f} |
-""", figures
+
+def table(head: list[str], line: list[Any]) -> str:
+    """A table of one row."""
+    rows = (head, ["---"] * len(head), line)
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
 @contextmanager
@@ -156,7 +170,12 @@ def killing(seconds: float) -> Iterator[list[int]]:
 
 def section_runs(size: int, folder: Path, client: Any) -> str:
     """Long runs, undisturbed here and with workers killed on the cluster."""
-    spec = {"family": {"name": "random-unit"}, "fixed": {"dim": 3, "n_arms": 8}, "repeats": size, "quantities": ["c", "ratio"]}
+    spec = {
+        "family": {"name": "random-unit"},
+        "fixed": {"dim": 3, "n_arms": 8},
+        "repeats": size,
+        "quantities": ["c", "ratio"],
+    }
     bandit = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
 
     def study(name: str, **how: Any) -> str:
@@ -230,13 +249,13 @@ def main() -> None:
         if options.only in (None, "scheduler"):
             parts["scheduler"] = section_scheduler(client)
         if options.only in (None, "arms"):
-            parts["arms"] = section_arms(10**8 // size, Path(name), client)[0]
+            parts["arms"] = section_arms(10**8 // size, Path(name), client)
         if options.only in (None, "runs"):
             parts["runs"] = section_runs(10**5 // size, Path(name), client)
     text = "\n".join(parts[key] for key in ("arms", "runs", "scheduler") if key in parts)
     print(text)
     if options.only is None and not options.quick:
-        head = "# On a cluster\n\n`make cluster`, on a machine of two cores that others use as well: counts and bytes are exact, seconds are not.\n\n"
+        head = "# On a cluster\n\n`make cluster`, on two cores that others use, too: counts and bytes are exact, seconds are not.\n\n"
         (HERE / "CLUSTER.md").write_text(head + text)
     sys.exit(1 if "DIFFERENT" in text else 0)
 

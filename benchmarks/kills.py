@@ -1,7 +1,7 @@
-"""Kill studies and simulations at random moments, their workers and themselves, here and on a cluster; the tables must not change by a bit.
+"""Kill studies and simulations at random moments, their workers and themselves, here and on a cluster: the tables must stay the same.
 
-    make kills                      # writes benchmarks/KILLS.md
-    python benchmarks/kills.py --kills 20 --seed 7
+make kills                      # writes benchmarks/KILLS.md
+python benchmarks/kills.py --kills 20 --seed 7
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import allocopt as ao
 HERE = Path(__file__).parent
 TARGETS = ("workers", "workers", "workers", "parent", "both")
 ROWS, RUNS = 1500, 600
-FAMILY = '''
+FAMILY = """
 import time
 from allocopt.insight.instances import random_unit
 
 def family(seed):
     time.sleep(0.004)
     return random_unit(3, 10, seed)
-'''
+"""
 
 
 def study(folder: Path, client: str | None) -> str:
@@ -73,7 +73,11 @@ def workers_of(victim: int, on_cluster: bool) -> list[psutil.Process]:
     """The processes that compute."""
     if not on_cluster:
         return [p for p in psutil.Process(victim).children(recursive=True) if p.is_running()]
-    return [p for p in psutil.Process().children(recursive=True) if p.pid != victim and "spawn_main" in " ".join(p.cmdline())]
+    return [
+        p
+        for p in psutil.Process().children(recursive=True)
+        if p.pid != victim and "spawn_main" in " ".join(p.cmdline())
+    ]
 
 
 def kill(rng: random.Random, victim: subprocess.Popen[str], on_cluster: bool) -> str | None:
@@ -119,7 +123,10 @@ def attack(kind: str, address: str | None, kills: int, rng: random.Random, folde
             finished += 1
             wrong += said != expected
     seconds = time.perf_counter() - started
-    print(f"{kind} {'on Dask' if address else 'here'}: {dict(counts)}, {starts} starts, {finished} finished, {wrong} wrong", flush=True)
+    print(
+        f"{kind} {'on Dask' if address else 'here'}: {dict(counts)}, {starts} starts, {finished} finished, {wrong} wrong",
+        flush=True,
+    )
     return {"counts": counts, "starts": starts, "finished": finished, "wrong": wrong, "seconds": seconds}
 
 
@@ -145,14 +152,15 @@ def main() -> None:
             total += found["counts"]
             c = found["counts"]
             lines.append(
-                f"| {kind} | {'Dask, 2 workers' if on_cluster else '2 processes'} | {c['workers']} | {c['parent']} | {c['both']} | "
+                f"| {kind} | {'Dask' if on_cluster else '2 processes'} | {c['workers']} | {c['parent']} | {c['both']} | "
                 f"{found['starts']} | {found['finished']} | {found['finished'] - found['wrong']} | {found['seconds']:.0f} |"
             )
     text = f"""# Killed at random moments
 
-`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, a tenth of a second to two seconds after the last one) of a study of {ROWS} rows
-made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of both. A process
-that was killed is started again with the same folder. *Identical*: the table (or regret and pulls) has the bytes of an undisturbed run.
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, a tenth of a second to two seconds after the last one) of a study of
+{ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of
+both. A process that was killed is started again with the same folder. *Identical*: the table (or regret and pulls) has the bytes of
+an undisturbed run.
 
 | | where | kills: workers | the process | both | starts | came to their end | identical | seconds |
 |---|---|---|---|---|---|---|---|---|

@@ -295,9 +295,7 @@ def regret_constant(
         return solve(program, **how)
 
 
-def optimal_pulls(
-    arms: Any, gaps: Any, n: float, *, constant: float = 1.0, client: Any = None, **how: Any
-) -> Solution:
+def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, client: Any = None, **how: Any) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples

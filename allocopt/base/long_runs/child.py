@@ -1,6 +1,7 @@
 """The child's side of `allocopt.base.long_runs.children`: a process that answers one call after the other on a pipe.
 
-Whatever users' code does here (exit, crash, loop for ever, fill the memory, print, read from standard input) is this process's end at worst.
+Whatever users' code does here (exit, crash, loop for ever, fill the memory, print, read from standard input) is the end of this
+process at worst.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class _Waiting:
         while True:
             time.sleep(1.0)
             since = self.since
-            orphan = hasattr(os, "fork") and os.getppid() != self.parent  # elsewhere a process keeps its parent's number
+            orphan = (
+                hasattr(os, "fork") and os.getppid() != self.parent
+            )  # elsewhere a process keeps its parent's number
             if orphan or (since is not None and time.monotonic() - since > _IDLE_SECONDS):
                 os._exit(1)
 
@@ -95,7 +98,9 @@ def _reply(message: bytes) -> bytes:
     try:
         return bytes(cloudpickle.dumps(answer))
     except BaseException as error:
-        return pickle.dumps((False, RuntimeError(f"what a worker found cannot be sent: {type(error).__name__}: {error}")))
+        return pickle.dumps(
+            (False, RuntimeError(f"what a worker found cannot be sent: {type(error).__name__}: {error}"))
+        )
 
 
 def _limit_memory(more: int | None) -> None:

@@ -53,7 +53,7 @@ class Children:
         self._busy: set[_Child] = set()
         self._closed = False
 
-    def ask(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits = Limits()) -> Any:
+    def ask(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
         """What the function returns, or raises, in a child; `Trouble` if the child ends."""
         message = _dumped((function, arguments, limits.bytes))
         child = self._free()
@@ -173,7 +173,9 @@ def _spawner(process: int) -> concurrent.futures.ThreadPoolExecutor:
 def _start() -> subprocess.Popen[bytes]:
     # where this process finds its modules: the child must find the same
     path = [os.getcwd() if place == "" else place for place in sys.path]
-    script = f"import sys; sys.path[:] = {path!r}; from allocopt.base.long_runs.child import serve; serve({os.getpid()})"
+    script = (
+        f"import sys; sys.path[:] = {path!r}; from allocopt.base.long_runs.child import serve; serve({os.getpid()})"
+    )
     environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1")}
     # a session of its own: Ctrl-C at the terminal is for this process alone, which ends its children
     return subprocess.Popen(

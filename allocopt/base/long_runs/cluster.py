@@ -1,7 +1,7 @@
 """Many calls on a Dask cluster whose workers come and go: results as they are finished, and what became of the others.
 
-Nothing is scattered: what a lost worker held would be lost. All that a call needs travels with it, or is made by a task that the scheduler
-can repeat (`Shared`).
+Nothing is scattered: what a lost worker held would be lost. All that a call needs travels with it, or is made by a task that the
+scheduler can repeat (`shared`).
 """
 
 from __future__ import annotations
@@ -176,7 +176,9 @@ def _outcome(client: Any, future: Any, arguments: tuple[Any, ...]) -> Outcome:
     try:
         return Outcome(arguments, _waited(client, future))
     except _distributed("client").KilledWorker:
-        return Outcome(arguments, trouble=Trouble("its process ended, as did every worker of the cluster that took it up"))
+        return Outcome(
+            arguments, trouble=Trouble("its process ended, as did every worker of the cluster that took it up")
+        )
     except CANCELLED:
         _threads(client)  # or the client itself is gone
         return Outcome(arguments, trouble=Trouble("was cancelled by the cluster"))

@@ -49,7 +49,8 @@ def finished_results(
 
 
 def results_of(
-    outcomes_of: Callable[[Iterable[tuple[Any, ...]]], Generator[Outcome | None, None, None]], calls: Iterable[tuple[Any, ...]]
+    outcomes_of: Callable[[Iterable[tuple[Any, ...]]], Generator[Outcome | None, None, None]],
+    calls: Iterable[tuple[Any, ...]],
 ) -> Generator[Any, None, None]:
     """The results of calls, each of which is made again when its process dies; `WorkerDied` if that happens again and again."""
     todo = _Again(calls)
@@ -62,8 +63,8 @@ def results_of(
                 yield outcome.result
             elif todo.failed(outcome.arguments) >= TRIES:
                 raise WorkerDied(
-                    f"workers: {TRIES} processes died of the same work ({outcome.trouble}): killed, out of memory, or crashed by your own "
-                    "code; what a folder holds is kept"
+                    f"workers: {TRIES} processes died of the same work ({outcome.trouble}): killed, out of memory, or crashed by your "
+                    "own code; what a folder holds is kept"
                 )
     finally:
         found.close()

@@ -29,7 +29,9 @@ MOST_ENTRIES: Final = 125_000_000
 def check_size(name: str, n_arms: int, dim: int) -> None:
     """Refuse arms that fill the memory, before they are made."""
     if n_arms * dim > MOST_ENTRIES:
-        raise InvalidInstance(f"{name}: {n_arms} arms of {dim} entries fill {8e-9 * n_arms * dim:.3g} GB, more than 1 GB")
+        raise InvalidInstance(
+            f"{name}: {n_arms} arms of {dim} entries fill {8e-9 * n_arms * dim:.3g} GB, more than 1 GB"
+        )
 
 
 def generator(seed: int) -> np.random.Generator:

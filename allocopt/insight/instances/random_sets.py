@@ -66,7 +66,9 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     theta = rng.normal(size=d)
     arms = centres[np.arange(k) % m] + offsets
     if m == 1 and (arms == arms[0]).all():
-        raise InvalidInstance(f"radius: expected one that tells the arms of a cluster apart, got {spread!r}: all are equal")
+        raise InvalidInstance(
+            f"radius: expected one that tells the arms of a cluster apart, got {spread!r}: all are equal"
+        )
     return LinearBandit(arms, theta / np.linalg.norm(theta))
 
 

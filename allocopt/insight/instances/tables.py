@@ -1,7 +1,7 @@
-"""Matrices of numbers in CSV and Parquet files, read piece by piece: memory for the matrix and little else, and every error with its place.
+"""Matrices of numbers in CSV and Parquet files, read piece by piece: memory for the matrix and little else, errors with their place.
 
-CSV goes through NumPy's own reader, a few megabytes at a time. What that refuses, or might have rounded, is looked at again cell by cell,
-which finds the row that is wrong, or reads it after all.
+CSV goes through NumPy's own reader, a few megabytes at a time. What that refuses, or might have rounded, is looked at again cell by
+cell, which finds the row that is wrong, or reads it after all.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def _rows(source: Path, piece: str, line: int, columns: int | None) -> Array:
     try:
         fast: Array = np.loadtxt(_lines(piece), delimiter=",", comments=None, quotechar='"', ndmin=2)
         plain = fast.size and (columns is None or fast.shape[1] == columns)
-        if plain and (np.abs(fast) < 2.0**53).all():  # beyond, whole numbers may have been rounded; and nan is none of these
+        if (
+            plain and (np.abs(fast) < 2.0**53).all()
+        ):  # beyond, whole numbers may have been rounded; and nan is none of these
             return fast
     except ValueError:
         pass

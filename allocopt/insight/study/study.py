@@ -208,7 +208,9 @@ def study(
         computed = failed = 0
         pace = _Pace()
         try:
-            with _finished_blocks(blocks, bool(missing), available_cores() if workers is None else workers, client) as finished:
+            with _finished_blocks(
+                blocks, bool(missing), available_cores() if workers is None else workers, client
+            ) as finished:
                 for done in finished:
                     if done is not None:
                         blocks.learn(done)

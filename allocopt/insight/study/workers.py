@@ -1,7 +1,7 @@
 """Who computes a study's blocks: this process, processes of its own, or a Dask cluster; the answers are the same.
 
-A row that ends its process, takes too long or fills the memory is one FAILED row. Where a block of several rows gets into such trouble, its
-rows are computed one by one; a single row that dies is tried again, since somebody may have killed its process.
+A row that ends its process, takes too long or fills the memory is one FAILED row. Where a block of several rows gets into such
+trouble, its rows are computed one by one; a single row that dies is tried again, since somebody may have killed its process.
 """
 
 from __future__ import annotations

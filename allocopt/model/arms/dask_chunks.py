@@ -1,7 +1,7 @@
 """The chunks of a Dask array as this package reads them: checked, together where they are small, and made within one task.
 
-A task of ours holds the part of the array's graph that its chunks are made by, and runs it where it is (`Subgraph`). So nothing of the array
-has a key that the scheduler knows: the same array may be used in any number of calls, and thousands of chunks are some hundred tasks.
+A task of ours holds the part of the array's graph that its chunks are made by, and runs it where it is (`Subgraph`). So nothing of the
+array has a key that the scheduler knows: it may be used in any number of calls, and thousands of chunks are some hundred tasks.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def futures_in(array: Any) -> Any:
 
 
 def data_here(array: Any) -> bool:
-    """Whether the graph holds the numbers themselves (`da.from_array` of an array, a mapped one included), as they are in this process."""
+    """Whether the graph holds the numbers themselves, as they are in this process: `da.from_array` of an array, mapped or not."""
     arrays = [node for node in _nodes(array).values() if isinstance(getattr(node, "value", node), np.ndarray)]
     held = sum(getattr(node, "value", node).nbytes for node in arrays)
     return held > _LARGE_BYTES or (bool(arrays) and len(arrays) == len(_nodes(array)))
@@ -134,13 +134,15 @@ def groups(array: Any, step: int) -> list[Group]:
     together = list(_together(chunks, step * _GROUP_BLOCKS if len(chunks) > _MANY else 1))
     keys = array.__dask_keys__()
     shared = futures_in(array) is not None
-    subgraphs = [] if shared else list(_subgraphs(_nodes(array), [[keys[c.index] for c in group] for group in together]))
+    subgraphs = (
+        [] if shared else list(_subgraphs(_nodes(array), [[keys[c.index] for c in group] for group in together]))
+    )
     if subgraphs:
         return [Group(group, subgraph) for group, subgraph in zip(together, subgraphs, strict=True)]
     if len(chunks) > _MANY:
         raise InvalidInstance(
-            f"arms: expected a Dask array of at most {_MANY} rows of chunks where they are persisted, or share what they are made of, got "
-            f"{len(chunks)}, which would take minutes a pass; call arms.rechunk(({step * _GROUP_BLOCKS}, -1)) and persist() first"
+            f"arms: expected a Dask array of at most {_MANY} rows of chunks where they are persisted, or share what they are made "
+            f"of, got {len(chunks)}, which take minutes a pass; call arms.rechunk(({step * _GROUP_BLOCKS}, -1)) and persist() first"
         )
     parts = array.to_delayed()
     return [Group(group, [list(parts[c.index]) for c in group]) for group in together]

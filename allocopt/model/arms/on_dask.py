@@ -128,8 +128,10 @@ class DaskArms:
         if self._seen:
             return
         first = next(group for group in self._groups if group.stop > group.offset)
-        call = [(first.parts, first.chunks, _print_of, first.offset, [], max(first.stop - first.offset, 1), False)]
-        prints = [next(iter(self._run(_scan_group, call))) for _ in range(2)]  # one after the other: together they would be made once
+        whole = max(first.stop - first.offset, 1)
+        call: list[tuple[Any, ...]] = [(first.parts, first.chunks, _print_of, first.offset, [], whole, False)]
+        # one after the other: together they would be made once
+        prints = [next(iter(self._run(_scan_group, call))) for _ in range(2)]
         if prints[0] != prints[1]:
             raise _differs(first.chunks[0].name())
         self._seen = True
@@ -171,8 +173,8 @@ class DaskArms:
         k, d = self.shape
         if k * d > _MOST_GATHERED:
             raise MethodUnavailable(
-                f"arms: {k} × {d} numbers on a cluster are too many for {what_for}, which lists all of them (at most {_MOST_GATHERED}); "
-                "verify() proves the interval where they are"
+                f"arms: {k} × {d} numbers on a cluster are too many for {what_for}, which lists all of them (at most "
+                f"{_MOST_GATHERED}); verify() proves the interval where they are"
             )
         return np.concatenate(list(self.scan(_copied)))
 

@@ -185,7 +185,11 @@ def _interruptible(done: Callable[[], int], runs: int, folder: Path | None) -> I
     try:
         yield
     except KeyboardInterrupt:
-        kept = "nothing is kept without a checkpoint" if folder is None else f"{done()} of {runs} runs are kept in {folder}"
+        kept = (
+            "nothing is kept without a checkpoint"
+            if folder is None
+            else f"{done()} of {runs} runs are kept in {folder}"
+        )
         raise Interrupted(None, f"interrupted; {kept}") from None
 
 

@@ -27,7 +27,9 @@ def test_every_call_is_answered_once():
 
 
 def test_a_worker_that_dies_is_said_so():
-    with pytest.raises(WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"):
+    with pytest.raises(
+        WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"
+    ):
         list(finished_results(os._exit, [(1,)] * 4, 2))
 
 
@@ -37,7 +39,9 @@ def test_a_worker_that_dies_while_calls_are_still_being_sent_is_said_so_too():
             yield (1,)
             time.sleep(1.0)
 
-    with pytest.raises(WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"):
+    with pytest.raises(
+        WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"
+    ):
         list(finished_results(os._exit, slowly(), 2))
 
 

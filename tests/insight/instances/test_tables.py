@@ -63,7 +63,9 @@ def test_a_packed_file_that_is_cut_or_no_such_file_is_said(tmp_path):
     whole = gzip.compress(as_csv(np.random.default_rng(0).normal(size=(3000, 3))).encode())
     for content in (whole[:-20], whole[:100] + b"x" * 200 + whole[300:], b"1,2\n3,4\n", b""):
         path.write_bytes(content)
-        with pytest.raises(ao.InvalidFile, match=r"a\.csv\.gz: expected (a file packed by gzip|at least one row|CSV text|numbers)"):
+        with pytest.raises(
+            ao.InvalidFile, match=r"a\.csv\.gz: expected (a file packed by gzip|at least one row|CSV text|numbers)"
+        ):
             read_instance(path)
 
 

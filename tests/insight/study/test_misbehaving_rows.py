@@ -179,6 +179,8 @@ def test_ctrl_c_says_how_much_is_kept(tmp_path):
         if progress.done:
             raise KeyboardInterrupt
 
-    with pytest.raises(ao.Interrupted, match=r"interrupted; [1-9] of 9 instances are kept in .*the next start goes on") as stopped:
+    with pytest.raises(
+        ao.Interrupted, match=r"interrupted; [1-9] of 9 instances are kept in .*the next start goes on"
+    ) as stopped:
         study({"family": family, "repeats": 9, "quantities": ["c"]}, tmp_path / "s", workers=1, callback=interrupt)
     assert stopped.value.solution is None

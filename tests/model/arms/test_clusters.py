@@ -74,7 +74,8 @@ def test_the_same_call_may_be_made_again_and_again(client, tmp_path):
     bandit = ao.LinearBandit(arms[:5], theta)
     with in_blocks():
         found = [
-            ao.regret_constant(dask_npy(tmp_path / "arms.npy", chunk_rows=BLOCK), theta, client=client) for _ in range(6)
+            ao.regret_constant(dask_npy(tmp_path / "arms.npy", chunk_rows=BLOCK), theta, client=client)
+            for _ in range(6)
         ]
     assert all(same_interval(s, found[0]) for s in found)
     played = [ao.simulate("LinUCB", bandit, 50, 6, rng=3, client=client).regret for _ in range(6)]
@@ -218,7 +219,9 @@ def test_thousands_of_small_chunks_are_some_tasks(client, monkeypatch, make):
 
 def test_small_chunks_that_are_persisted_are_refused_with_what_to_do(client):
     persisted = client.persist(lazily(np.ones((1200, 2)), 2))
-    with pytest.raises(ao.InvalidInstance, match=r"at most 512 rows of chunks .* got 600.*arms\.rechunk\(\([0-9]+, -1\)\)"):
+    with pytest.raises(
+        ao.InvalidInstance, match=r"at most 512 rows of chunks .* got 600.*arms\.rechunk\(\([0-9]+, -1\)\)"
+    ):
         ao.LinearBandit(persisted, [1.0, 0.0])
 
 
@@ -230,7 +233,9 @@ def test_arms_that_differ_each_time_are_named_before_all_are_looked_at(client, t
         return np.random.default_rng().normal(size=rows.shape)
 
     array = da.zeros((200, 3), chunks=(10, 3)).map_blocks(unseeded, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(ao.InvalidInstance, match=r"the same each time it is computed, but chunk \(0, 0\) .*rows 0 to 9\) is not"):
+    with pytest.raises(
+        ao.InvalidInstance, match=r"the same each time it is computed, but chunk \(0, 0\) .*rows 0 to 9\) is not"
+    ):
         ao.regret_constant(array, np.ones(3), client=client)
     assert len(os.listdir(folder)) == 2  # the first chunk, twice
 
@@ -251,7 +256,9 @@ def test_a_mapped_file_in_a_graph_is_looked_at_here_and_not_sent(client, tmp_pat
     np.save(tmp_path / "arms.npy", arms)
     array = da.from_array(np.load(tmp_path / "arms.npy", mmap_mode="r"), chunks=(100_000, 4))
     monkeypatch.setattr(on_dask, "results_in_order", lambda *_: pytest.fail("sent"))
-    assert agree(ao.regret_constant(array, theta, client=client, tol=1e-6), ao.regret_constant(arms, theta, tol=1e-6), 1e-6)
+    assert agree(
+        ao.regret_constant(array, theta, client=client, tol=1e-6), ao.regret_constant(arms, theta, tol=1e-6), 1e-6
+    )
 
 
 def test_what_is_no_client_is_said(client):
