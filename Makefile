@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed-for-developers
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story cluster kills clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time scale story cluster kills clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -68,6 +68,9 @@ routing: $(STAMP)
 
 regret: $(STAMP)
 	$(BIN)/python benchmarks/regret.py
+
+arena: $(STAMP)
+	$(BIN)/python benchmarks/arena.py $(if $(ALLOCOPT_MINUTES),--minutes $(ALLOCOPT_MINUTES))
 
 finite-time: $(STAMP)
 	$(BIN)/python benchmarks/finite_time.py

@@ -157,7 +157,7 @@ def main() -> None:
             )
     text = f"""# Killed at random moments
 
-`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, a tenth of a second to two seconds after the last one) of a study of
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, 0.1 to 2 seconds after the last one) of a study of
 {ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of
 both. A process that was killed is started again with the same folder. *Identical*: the table (or regret and pulls) has the bytes of
 an undisturbed run.

@@ -35,23 +35,32 @@ RESULTS, HARMLESS, REPORT = HERE / "mutants.jsonl", HERE / "mutants_harmless.jso
 TIMEOUT = 20  # seconds of processor time; the judges take a quarter of that
 MEMORY = 6 * 2**30
 _TESTS = "not missing and not without_a_margin and not without_its_margins"  # tests of the tests themselves
+_INTERPRETED = ("compiled_certificate",)  # files that numba compiles: judged as plain Python, which is the same text
 _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
 
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
-    "allocopt/certify/canonical.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
-    "allocopt/certify/frame.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
-    "allocopt/certify/certificate.py": ("parts", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/canonical.py": ("parts", "rows_of_arms", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/frame.py": ("parts", "rows_of_arms", "margins", "both_bounds", "theorem", "balls"),
+    "allocopt/certify/certificate.py": ("parts", "rows_of_arms", "margins", "both_bounds", "theorem", "balls"),
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
     "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
-    "allocopt/certify/reduction.py": ("parts", "reduction", "span", "balls"),
-    "allocopt/certify/feasibility.py": ("parts", "balls", "reduction"),
-    "allocopt/certify/exact_arithmetic/balls.py": ("parts", "balls"),
-    "allocopt/certify/exact_arithmetic/program.py": ("parts", "reduction", "balls"),
+    "allocopt/certify/reduction.py": ("parts", "rows_of_arms", "reduction", "span", "balls", "named_reduction"),
+    "allocopt/certify/feasibility.py": ("parts", "rows_of_arms", "balls", "reduction"),
+    "allocopt/certify/exact_arithmetic/balls.py": ("parts", "rows_of_arms", "balls"),
+    "allocopt/certify/exact_arithmetic/program.py": ("parts", "rows_of_arms", "reduction", "balls", "named_reduction"),
     "allocopt/certify/verdict.py": ("verdict", "by_block", "proof"),
     "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
     "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
+    "allocopt/certify/compiled_certificate.py": ("compiled_margins",),
+    "allocopt/certify/referee.py": ("referee", "proof_files"),
+    "allocopt/certify/proofs/reading.py": ("proof_files", "proof_saving", "proof_tampering"),
+    "allocopt/certify/by_block/span.py": ("by_block", "streamed_course"),
+    "allocopt/certify/by_block/screening.py": ("by_block", "pricing", "streamed_course"),
+    "allocopt/certify/exact_arithmetic/rows.py": ("rows_of_arms", "balls", "named_reduction"),
+    "allocopt/certify/exact_arithmetic/finite_time.py": ("finite_time_bound",),
+    "allocopt/certify/exact_arithmetic/divergence.py": ("finite_time_bound",),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
     "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
     "allocopt/linear/assumptions.py": ("span", "reduction"),
@@ -379,6 +388,9 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
         os.dup2(out, 1)
         os.dup2(out, 2)
         os.chdir(folder)
+        interpreted = Path(file).stem in _INTERPRETED
+        if interpreted:
+            os.environ["NUMBA_DISABLE_JIT"] = "1"  # numba is loaded after this
         sys.path[:] = [str(folder), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, HERE))]
         import pytest
 
@@ -395,6 +407,7 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
                     "no:xdist",
                     "-W",
                     f"ignore::{_LATE}",
+                    *(("-W", "ignore::RuntimeWarning") if interpreted else ()),
                     "-k",
                     _TESTS,
                     *tests,

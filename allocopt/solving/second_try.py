@@ -1,7 +1,8 @@
 """A second try for small programs that missed the tolerance.
 
 With a smaller tolerance: where numbers differ by many orders of magnitude a method may stop because of rounding that the certificate,
-in balls, does not have. From exact rows in a better basis: nearly dependent rows make another program when they are rounded. With only
+in balls, does not have. With α as the method left it: in doubles it is enlarged until it is feasible for sure, in balls by much less.
+From exact rows in a better basis: nearly dependent rows make another program when they are rounded. With only
 the upper bounds that matter: those that no optimal allocation reaches can be so large that they hide everything else.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from allocopt.base.errors import SolverFailed
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import Canonical
+from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed
 from allocopt.certify.reduction import Reduction
 from allocopt.certify.verdict import certified_solution
@@ -36,19 +37,26 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
     best = first
     try:
         for alpha, multipliers in _candidates(reduction, first, monitor):
-            bounds = evaluate(problem, alpha, multipliers)
-            if np.isfinite(bounds.upper):
-                bounds = recomputed(problem, bounds)
-            stats = {**first.stats, "seconds": monitor.seconds, "second_try": True}
-            stats.pop("reason", None)
-            found = certified_solution(reduction, bounds, first.method, first.tol, None, stats)
-            if found.gap < best.gap or (best.status is Status.FAILED and found.status is not Status.FAILED):
-                best = found
-            if best.status in (Status.CERTIFIED, Status.CONDITIONAL):
-                return best
+            for bounds in _bounds_of(problem, alpha, multipliers):
+                stats = {**first.stats, "seconds": monitor.seconds, "second_try": True}
+                stats.pop("reason", None)
+                found = certified_solution(reduction, bounds, first.method, first.tol, None, stats)
+                if found.gap < best.gap or (best.status is Status.FAILED and found.status is not Status.FAILED):
+                    best = found
+                if best.status in (Status.CERTIFIED, Status.CONDITIONAL):
+                    return best
     except OutOfTime:
         pass
     return best
+
+
+def _bounds_of(problem: Canonical, alpha: Array, multipliers: Array) -> Iterator[Bounds]:
+    """What a pair proves with α made feasible in doubles; then with α as it is, which `certified_solution` mends in balls."""
+    bounds = evaluate(problem, alpha, multipliers)
+    yield recomputed(problem, bounds) if np.isfinite(bounds.upper) else bounds
+    if not problem.scalable:
+        within = alpha if problem.upper is None else np.minimum(alpha, problem.upper)
+        yield dataclasses.replace(bounds, alpha=within, upper=np.inf)
 
 
 def _candidates(reduction: Reduction, first: Solution, monitor: Monitor) -> Iterator[tuple[Array, Array]]:

@@ -72,6 +72,35 @@ def test_arms_are_skipped_only_where_every_error_leaves_them_inside(scale, gap, 
             assert near(report.price, P / rational(gap), 8)
 
 
+@pytest.mark.parametrize("noise", [0.25, 4.0])
+@pytest.mark.parametrize("gap", [1.0, 0.75])
+def test_an_arm_of_its_own_variance_costs_its_gap_times_that(noise, gap):
+    """Prices are over Δσ², constraints over Δ² alone; and an arm is skipped only where every error leaves it inside."""
+    sure = rational(gap) * (1 - 8 * U)
+    most_g, most_p = PAD**3 / sure**2, PAD**3 / 4 / (sure * rational(noise) * (1 - 4 * U))
+    options = {"gaps": GapRule(given=True), "with_variances": True}
+    row, given, each = np.array([[1.0, 0.0]]), np.array([gap]), np.array([noise])
+    for g, p, skipped in ((1, 1, True), (1, -1, False), (-1, 1, False)):
+        inside = {
+            "inside_constraint": float(most_g * (1 + g * 6 * U)),
+            "inside_price": float(most_p * (1 + p * 3 * U)),
+        }
+        report = task(**options, **inside)(0, row, given, each)
+        assert (report.price == 0.0) is skipped, (g, p)
+        if not skipped:
+            assert near(report.constraint, G * (1 + 16 * U) / rational(gap) ** 2, 12)
+            assert near(report.price, P / rational(gap) / rational(noise), 12)
+
+
+def test_variances_come_with_the_arms_that_are_alive():
+    rows, given, each = np.eye(2)[[0, 0, 1, 1, 0]], np.array([1.0, 2, 1, 1, 1]), np.array([1.0, 1, 9, 4, 1])
+    alive = np.array([False, False, False, True, False])
+    made = task(gaps=GapRule(given=True), with_variances=True, scale=2.0)
+    report = made(10, rows, given, each, alive)
+    assert report.features.tolist() == report.targets.tolist() == [13]
+    assert report.prices == pytest.approx([0.25 / 4]) and report.constraints == pytest.approx([0.5])
+
+
 @pytest.mark.parametrize("gap", [0.5, 0.25])
 def test_arms_whose_gap_may_be_nothing_are_never_skipped(gap):
     report = task(gaps=GapRule(given=True), gap_error=0.5, inside_constraint=1e300, inside_price=1e300)(

@@ -6,6 +6,9 @@ import numpy as np
 
 from allocopt.policies import (
     AOIDS,
+    E4,
+    OSSB,
+    SOLID,
     UCB,
     AllocationTracking,
     EndOfOptimism,
@@ -25,8 +28,11 @@ ALL = (
     OptimalTracking(),
     AllocationTracking(),
     AOIDS(),
+    OSSB(),
+    E4(),
+    SOLID(),
 )
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4())
 
 
 def by_name(policy):

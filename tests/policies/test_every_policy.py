@@ -16,7 +16,7 @@ from allocopt import instances, policies
 from allocopt.base import compiling
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.play.simulation.simulate import simulate
-from allocopt.policies import AOIDS, UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination, parse
+from allocopt.policies import AOIDS, SOLID, UCB, EndOfOptimism, LinTS, LinUCB, OptimalTracking, PhasedElimination, parse
 
 
 @pytest.mark.parametrize("policy", ALL, ids=by_name)
@@ -29,6 +29,8 @@ def test_units_of_the_rewards_do_not_matter(policy):
         other = LinUCB(radius="theoretical", norm_bound=1024.0)
     elif isinstance(policy, AOIDS):
         other = AOIDS(norm_bound=1024.0)
+    elif isinstance(policy, SOLID):
+        other = SOLID(scale=1024.0)
     else:
         other = policy
     one, two = (simulate(p, b, 3000, 3, rng=7) for p, b in ((policy, base), (other, scaled)))
@@ -51,7 +53,7 @@ def test_units_of_the_coordinates_and_a_larger_space_around_the_arms_do_not_matt
 @settings(max_examples=12)
 @given(bandit=bandits(), seed=st.integers(0, 2**32 - 1))
 def test_nasty_instances_are_played_to_the_end(policy, bandit, seed):
-    if policy == LinUCB(
+    if isinstance(policy, AOIDS | SOLID) or policy == LinUCB(
         radius="theoretical"
     ):  # arms of length 1e6 beside a ridge of 1: refused, which has its own test
         assume(400 * (bandit.arms**2).sum(axis=1).max() <= 1e11)

@@ -12,6 +12,15 @@ from allocopt.insight.plots.files import save
 from allocopt.insight.plots.heat_maps import heat_map
 from allocopt.insight.plots.instance_geometry import geometry
 from allocopt.insight.plots.parameter_curves import family_curve
-from allocopt.insight.plots.regret_over_time import regret_curves
+from allocopt.insight.plots.regret_over_time import performance_profiles, regret_curves
 
-__all__ = ["allocation", "bound_curve", "family_curve", "geometry", "heat_map", "regret_curves", "save"]
+__all__ = [
+    "allocation",
+    "bound_curve",
+    "family_curve",
+    "geometry",
+    "heat_map",
+    "performance_profiles",
+    "regret_curves",
+    "save",
+]

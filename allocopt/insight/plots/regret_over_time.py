@@ -1,4 +1,4 @@
-"""Regret over time: the mean of many runs, the band of most of them, and the line c·log n."""
+"""Regret in pictures: over time, with the band of most runs and the line c·log n; and as performance profiles over instances."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from allocopt.play.simulation.result import SimulationResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["regret_curves"]
+__all__ = ["performance_profiles", "regret_curves"]
 
 
 def regret_curves(
@@ -134,3 +134,74 @@ def measured_runs(name: str, curve: Any, last: float) -> tuple[Array, Array]:
     if not len(kept):
         raise InvalidOption(f"horizon: expected at least {times[0]:g}, the first time of {name!r}, got {last:g}")
     return times[kept], regret[:, kept]
+
+
+def performance_profiles(
+    scores: Mapping[str, Any], *, most: float = 100.0, title: str = "", width: float = COLUMN
+) -> Figure:
+    """On which share of the instances each policy is within a factor τ of the best one (Dolan & Moré 2002).
+
+    Parameters
+    ----------
+    scores : mapping
+        Name → mean regret (or any cost) on each instance, the instances in the same order for all; nan where it did not play, which
+        counts as never within any factor.
+    most : float
+        The largest factor τ that is shown.
+    title : str, optional
+        Drawn above.
+
+    Examples
+    --------
+    >>> figure = performance_profiles({"UCB": [5, 9, 15], "LinTS": [4, 11, 3]})
+    >>> figure.axes[0].lines[1].get_ydata()[0].round(3).item()  # LinTS is the best on two of three
+    0.667
+    """
+    if not isinstance(scores, Mapping) or not scores:
+        raise InvalidOption("scores: expected a mapping from names to numbers, with at least one entry")
+    inches, last = checked_width(width), positive_number("most", most)
+    if last <= 1:
+        raise InvalidOption(f"most: expected a number above 1, got {most!r}")
+    table = _score_table(scores)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        best = np.nanmin(table, axis=0)
+        factors = np.where(table == best, 1.0, table / best)
+    shares = np.where(np.isnan(factors), np.inf, factors)
+    with drawing():
+        figure = new_figure(inches, 0.7 * inches)
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        for i, (name, of_policy) in enumerate(zip(scores, shares, strict=True)):
+            steps = np.unique(np.concatenate([[1.0], of_policy[of_policy <= last], [last]]))
+            height = (of_policy[None, :] <= steps[:, None]).mean(axis=1)
+            axes.step(steps, height, where="post", color=COLOURS[i % 7], linestyle=DASHES[(i // 7 + i) % 7],
+                      marker=MARKERS[i % 7], markersize=3.2, markevery=(i % 3, max(1, len(steps) // 6)),
+                      label=text(str(name), 34))  # fmt: skip
+        axes.set_xlim(1.0, last)
+        axes.set_ylim(0.0, 1.02)
+        axes.set_xlabel("factor τ to the least mean regret")
+        axes.set_ylabel("share of the instances")
+        axes.set_title(text(title) if title else f"{table.shape[1]} instances", **NOTE)
+        axes.grid(which="major")
+        legend_below(figure, axes)
+        return finish(figure)
+
+
+def _score_table(scores: Mapping[str, Any]) -> Array:
+    """One row per name; at least one number in every column."""
+    rows = []
+    for name, values in scores.items():
+        try:
+            row = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            row = np.zeros((0, 0))
+        if row.ndim != 1 or not len(row) or (row < 0).any() or np.isinf(row).any():
+            raise InvalidOption(f"scores[{name!r}]: expected a list of numbers >= 0 (nan for none), got something else")
+        rows.append(row)
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidOption(f"scores: expected as many numbers of each name, got {sorted({len(r) for r in rows})}")
+    table = np.array(rows)
+    played: Array = table[:, ~np.isnan(table).all(axis=0)]
+    if not played.shape[1]:
+        raise InvalidOption("scores: expected at least one number, got nan everywhere")
+    return played
