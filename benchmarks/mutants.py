@@ -76,7 +76,7 @@ LOADED = (
     "flint",
     "pytest",
     "hypothesis",
-    "joblib",
+    "cloudpickle",
     "threadpoolctl",
     "_pytest.assertion.rewrite",
 )

@@ -16,6 +16,9 @@ import threading
 import time
 from typing import Any, BinaryIO
 
+if sys.platform == "linux":
+    import resource
+
 __all__ = ["read_message", "serve", "write_message"]
 
 _LENGTH_BYTES = 8
@@ -107,8 +110,6 @@ def _limit_memory(more: int | None) -> None:
     """Let this process have so many bytes more than it has; a request beyond is a MemoryError, not the machine's end."""
     if sys.platform != "linux":
         return
-    import resource
-
     with open("/proc/self/statm", encoding="ascii") as statm:
         used = int(statm.read().split()[5]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

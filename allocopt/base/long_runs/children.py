@@ -1,6 +1,6 @@
 """Processes of our own that compute what may go wrong: a call that crashes, loops or fills the memory ends its child, nothing else.
 
-joblib's processes share one fate: when one of them dies, all work under way is lost, and nobody knows which call it was.
+In the pools of the standard library, and in joblib's, one process that dies ends the work of all, and nobody knows which call it was.
 """
 
 from __future__ import annotations
