@@ -22,6 +22,8 @@ from allocopt.base.long_runs.child import read_message, write_message
 
 __all__ = ["Children", "Limits", "Trouble", "in_child"]
 
+_STARTS = 20
+"""Children that may die while they load, one after the other, before it is given up."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -56,26 +58,49 @@ class Children:
     def ask(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
         """What the function returns, or raises, in a child; `Trouble` if the child ends."""
         message = _dumped((function, arguments, limits.bytes))
-        child = self._free()
-        healthy = False
-        try:
-            if child.new and self._warm_up is not None:
-                child.answer(_dumped((self._warm_up, (), None)), None)
-            child.new = False
-            answer = child.answer(message, limits.seconds)
-            healthy = True
-        finally:
-            with self._lock:
-                self._busy.discard(child)
-                healthy = healthy and not self._closed
-                if healthy:
-                    self._idle.append(child)
-            if not healthy:
-                child.end()
+        child = self._ready(function)
+        answer = self._answer(child, message, limits.seconds)
+        self._done_with(child)
         good, content = pickle.loads(answer)
         if good:
             return content
         raise content
+
+    def _ready(self, function: Callable[..., Any]) -> _Child:
+        """A child that has loaded what it needs. One that dies before is not the fault of the call: there is another."""
+        for start in range(_STARTS):
+            child = self._free()
+            if not child.new:
+                return child
+            first = (_itself, (function,), None) if self._warm_up is None else (self._warm_up, (), None)
+            try:
+                self._answer(child, _dumped(first), None)
+            except Trouble:
+                if self._closed or start + 1 == _STARTS:
+                    raise
+                continue
+            child.new = False
+            return child
+        raise AssertionError
+
+    def _answer(self, child: _Child, message: bytes, seconds: float | None) -> bytes:
+        """What a child replies; one that does not is ended."""
+        try:
+            return child.answer(message, seconds)
+        except BaseException:
+            with self._lock:
+                self._busy.discard(child)
+            child.end()
+            raise
+
+    def _done_with(self, child: _Child) -> None:
+        with self._lock:
+            self._busy.discard(child)
+            kept = not self._closed
+            if kept:
+                self._idle.append(child)
+        if not kept:
+            child.end()
 
     def close(self) -> None:
         """End all of them, at once; calls under way end in `Trouble`."""
@@ -181,6 +206,10 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", script], stdin=-1, stdout=-1, env=environment, start_new_session=True
     )
+
+
+def _itself(content: Any) -> Any:
+    return content
 
 
 def _dumped(content: Any) -> bytes:
