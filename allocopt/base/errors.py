@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocoptError",
+    "CompilingWarning",
     "Infeasible",
     "Interrupted",
     "InvalidFile",
@@ -19,6 +20,7 @@ __all__ = [
     "LicenseMissing",
     "MethodUnavailable",
     "NotProven",
+    "SlowWarning",
     "SolverFailed",
 ]
 
@@ -65,6 +67,14 @@ class LicenseMissing(MethodUnavailable):
 
 class SolverFailed(AllocoptError, RuntimeError):
     """A back end could not go on. ``solve`` turns it into ``Status.FAILED`` or ``Status.INACCURATE``."""
+
+
+class CompilingWarning(UserWarning):
+    """Said before machine code is made, which takes seconds, once; nothing is said where it is on disk already."""
+
+
+class SlowWarning(UserWarning):
+    """Said before something starts that takes many times as long without compiled code, which is not to be had."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -21,7 +21,7 @@ from allocopt.base.conversion import first_changed
 from allocopt.base.errors import InvalidFile, MethodUnavailable
 from allocopt.base.validation import Array
 
-__all__ = ["ReadProgress", "exact_number", "read_csv_table", "read_parquet_table"]
+__all__ = ["ReadProgress", "exact_number", "number_or_none", "read_csv_table", "read_parquet_table"]
 
 ReadProgress = Callable[[float], object]
 """Called with the share of the file that is read, from 0 to 1."""
@@ -119,7 +119,7 @@ def _rows_one_by_one(source: Path, piece: str, line: int, columns: int | None) -
         for number, cells in enumerate(csv.reader(io.StringIO(piece, newline="")), start=line):
             if not any(cell.strip() for cell in cells):
                 continue
-            numbers = [_number(cell) for cell in cells]
+            numbers = [number_or_none(cell) for cell in cells]
             if number == 1 and all(x is None for x in numbers):
                 _check_names(source, [cell.strip() for cell in cells])
                 continue  # a header: a row without any number
@@ -162,7 +162,8 @@ def _check_names(source: Path, names: list[str]) -> None:
         first[name] = place
 
 
-def _number(cell: str) -> float | int | None:
+def number_or_none(cell: str) -> float | int | None:
+    """A number, None for anything else."""
     try:
         return exact_number(cell)
     except ValueError:
