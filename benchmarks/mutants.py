@@ -41,22 +41,32 @@ _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before th
 # the tests that judge a file, those that are likeliest to notice first
 JUDGES = {
     "allocopt/certify/canonical.py": (
-        "parts",
         "linear_limits",
+        "parts",
+        "fixed",
         "rows_of_arms",
         "margins",
         "both_bounds",
         "theorem",
         "balls",
     ),
-    "allocopt/certify/frame.py": ("parts", "rows_of_arms", "margins", "both_bounds", "theorem", "balls"),
-    "allocopt/certify/certificate.py": (
+    "allocopt/certify/frame.py": (
         "parts",
+        "rows_of_arms",
+        "margins",
+        "bounded_blocks",
+        "both_bounds",
+        "theorem",
+        "balls",
+    ),
+    "allocopt/certify/certificate.py": (
         "linear_limits",
+        "parts",
         "rows_of_arms",
         "margins",
         "both_bounds",
         "theorem",
+        "bounded_blocks",
         "balls",
     ),
     "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
@@ -71,6 +81,7 @@ JUDGES = {
         "named_reduction",
     ),
     "allocopt/certify/limits/evaluation.py": ("linear_margins", "linear_limits"),
+    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits"),
     "allocopt/certify/limits/feasibility.py": ("parts", "rows_of_arms", "balls", "reduction"),
     "allocopt/certify/exact_arithmetic/balls.py": ("linear_limits", "parts", "rows_of_arms", "balls"),
     "allocopt/certify/exact_arithmetic/program.py": (
@@ -82,8 +93,18 @@ JUDGES = {
         "named_reduction",
     ),
     "allocopt/certify/verdict.py": ("linear_limits", "verdict", "by_block", "proof"),
-    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "streamed_course"),
-    "allocopt/certify/by_block/problem.py": ("by_block", "pricing", "streamed_course", "streamed_solutions"),
+    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "bounded_blocks", "streamed_course"),
+    "allocopt/certify/by_block/problem.py": (
+        "by_block",
+        "bounded_blocks",
+        "fixed",
+        "pricing",
+        "streamed_course",
+        "streamed_solutions",
+    ),
+    "allocopt/certify/by_block/bounded.py": ("bounded_blocks", "fixed"),
+    "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block"),
+    "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/certify/compiled_certificate.py": ("compiled_margins",),
     "allocopt/certify/referee.py": ("linear_proofs", "referee", "proof_files"),
@@ -95,7 +116,6 @@ JUDGES = {
     "allocopt/certify/exact_arithmetic/divergence.py": ("finite_time_bound",),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
     "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
-    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits"),
     "allocopt/linear/assumptions.py": ("span", "reduction"),
 }
 # functions that only propose what others check: their mutants come last
@@ -109,7 +129,7 @@ LOADED = (
     "flint",
     "pytest",
     "hypothesis",
-    "joblib",
+    "cloudpickle",
     "threadpoolctl",
     "_pytest.assertion.rewrite",
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import did_you_mean
 from allocopt.certify.canonical import Canonical
 from allocopt.solvers.closed_form import no_formula
 from allocopt.solvers.design import no_common_ratio
@@ -26,6 +27,7 @@ from allocopt.solvers.settings import (
     StreamingSettings,
     by_blocks,
     designs_by_blocks,
+    weights_by_blocks,
 )
 
 __all__ = ["AUTO", "AUTO_BY_BLOCKS", "METHODS", "Method", "backend", "checked_settings"]
@@ -107,11 +109,11 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "streaming", "streaming", "active-set on a pool of arms; each pass looks at all of them, block by block",
-            StreamingSettings, bounds=False, starts=True, block_by_block=True,
+            StreamingSettings, bounds=True, starts=True, block_by_block=True,
         ),
         Method(
             "frank-wolfe", "frank_wolfe", "pairwise steps on a smoothed maximum; any-time, first order",
-            FrankWolfeSettings, bounds=False, starts=False,
+            FrankWolfeSettings, bounds=False, starts=False, by_blocks="streaming", settings_by_blocks=weights_by_blocks,
         ),
         Method(
             "conic", "conic", "cvxpy: CLARABEL (default), SCS or a licensed MOSEK",
@@ -137,7 +139,8 @@ def checked_settings(method: Method, settings: Any, options: Mapping[str, Any]) 
     unknown = [name for name in options if name not in method.options]
     if unknown:
         known = ", ".join(method.options) or "none"
-        raise InvalidOption(f"{unknown[0]}: not an option of method {method.name!r} (it has: {known})")
+        meant = did_you_mean(unknown[0], method.options)
+        raise InvalidOption(f"{unknown[0]}: not an option of method {method.name!r} (it has: {known}){meant}")
     record = method.settings.__name__
     if settings is not None:
         if not isinstance(settings, method.settings):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, pairwise
@@ -31,11 +32,11 @@ from allocopt.actions.oracles import (
     spanning_tree_oracle,
 )
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import semi_bandit
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
@@ -65,12 +66,16 @@ class GraphArms(Tabular):
     edges: tuple[Any, ...]
     theta: Array | None
 
-    def bandit(self, theta: Any = None, noise_variance: Any = 1.0) -> LinearBandit:
+    def bandit(self, theta: ArrayLike | None = None, noise_variance: ArrayLike = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
-        return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+        return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
+
+    def plot(self, solution: Any, **options: Any) -> Any:
+        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
+        return drawn("edge_allocation", self, solution, **options)
 
     def semi_bandit(self, theta: Any = None, noise_variance: float = 1.0) -> AllocationProgram:
         """`allocopt.programs.semi_bandit` of these arms: playing one shows the reward of each of its edges.
@@ -88,7 +93,7 @@ class GraphArms(Tabular):
     def _table(self) -> Table:
         columns: dict[str, Any] = {
             "arm": np.arange(len(self.arms)),
-            "label": [label_text(label) for label in self.labels],
+            "label": list(label_texts(self.labels)),
         }
         if self.theta is not None:
             columns["mean"] = self.arms @ self.theta
@@ -100,16 +105,29 @@ class GraphArms(Tabular):
         return Table("Arms of a graph", facts, columns)
 
 
-def label_text(label: Any) -> str:
-    """A label in a few words: the nodes of a path, the edges of anything else."""
+def label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
+    """All labels in a few words, no two alike: of parallel edges the key is said, where the nodes do not tell them apart."""
+    texts = [label_text(label) for label in labels]
+    counts = Counter(texts)
+    return tuple(
+        text if counts[text] == 1 else label_text(label, keys=True) for text, label in zip(texts, labels, strict=True)
+    )
+
+
+def label_text(label: Any, *, keys: bool = False) -> str:
+    """A label in a few words: the nodes of a path, the edges of anything else; with their ``keys`` where they have them."""
     edges = (
         label if isinstance(label, tuple) and label and all(isinstance(e, tuple) and len(e) >= 2 for e in label) else ()
     )
     if not edges:
         return str(label)
     if all(one[1] == other[0] for one, other in pairwise(edges)):
-        return "→".join([str(edges[0][0]), *(str(edge[1]) for edge in edges)])
-    return ", ".join(f"{edge[0]}-{edge[1]}" for edge in edges)
+        return "→".join([str(edges[0][0]), *(f"{edge[1]}{_key(edge, keys)}" for edge in edges)])
+    return ", ".join(f"{edge[0]}-{edge[1]}{_key(edge, keys)}" for edge in edges)
+
+
+def _key(edge: tuple[Any, ...], said: bool) -> str:
+    return f"[{edge[2]}]" if said and len(edge) > 2 else ""
 
 
 def path_arms(
@@ -205,7 +223,7 @@ def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArm
     return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
 
 
-def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> GraphArms:
+def subset_arms(n: int, m: int, *, theta: ArrayLike | None = None, limit: int = LIMIT) -> GraphArms:
     """The subsets of m out of n items as 0/1 vectors.
 
     Examples
@@ -354,3 +372,7 @@ def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array
     differences = np.eye(n)[u] - np.eye(n)[v]
     result: Array = differences.T @ (weights[:, None] * differences)
     return result
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

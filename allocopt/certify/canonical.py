@@ -21,8 +21,47 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear import dense
 from allocopt.linear.dense import group_sums, squared_row_lengths
+from allocopt.linear.floating import gamma
 
-__all__ = ["Bounds", "Canonical", "Limits", "whitener"]
+__all__ = ["Bounds", "Canonical", "Limits", "SumError", "whitener"]
+
+_LARGEST_RESIDUAL = 0.5  # of an approximate inverse, beyond which nothing is claimed
+
+
+@dataclass(frozen=True, eq=False)
+class SumError:
+    """How far BᵀB can be from the sum M_0 that it stands for, where a few rows B are in the place of very many."""
+
+    coordinates: Array
+    """C: columns in which the sum was made."""
+    inverse: Array
+    """Y, about C^-1; nothing rests on its quality."""
+    size: float
+    """A bound on ||Cᵀ(M_0 − BᵀB)C||."""
+
+    @cached_property
+    def residual(self) -> float:
+        """A bound on ||I − YC||."""
+        r = len(self.inverse)
+        product = self.inverse @ self.coordinates
+        product.flat[:: r + 1] -= 1.0
+        rounding = gamma(r + 2) * (self._lengths(self.coordinates) + 1.0)
+        return (float(np.linalg.norm(product)) + rounding) * (1.0 + gamma(r * r + 8))
+
+    def within(self, basis: Array) -> float:
+        """A bound on ||Vᵀ(M_0 − BᵀB)V|| for a basis V: C^-1 V = (YC)^-1 Y V, and ||(YC)^-1|| <= 1/(1 − ||I − YC||)."""
+        if not self.residual <= _LARGEST_RESIDUAL:
+            return float("inf")
+        r = len(self.inverse)
+        image = self.inverse @ basis
+        squares = float((image * image).sum())
+        # the largest sum of a row of XᵀX bounds its norm, and so does the sum of squares of X
+        rows = float(np.abs(image.T @ image).sum(axis=1).max(initial=0.0)) + r * gamma(r + 2) * squares
+        length = float(np.sqrt(min(squares, rows))) + gamma(r + 2) * self._lengths(basis)
+        return self.size * (length / (1.0 - self.residual)) ** 2 * (1.0 + gamma(r * r + 16))
+
+    def _lengths(self, basis: Array) -> float:
+        return float(np.linalg.norm(self.inverse)) * float(np.linalg.norm(basis))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +124,8 @@ class Canonical:
     limits: Limits | None = None
     costs: Array | None = None
     """1 for variables that cost something and 0 for the others; None where all do."""
+    sum_error: SumError | None = None
+    """Where ``base`` stands for very many rows: how far their sum can be from BᵀB."""
 
     @property
     def rank(self) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from allocopt.base.errors import Infeasible, SolverFailed
 from allocopt.base.tolerances import BINDING
 from allocopt.base.validation import Array
-from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.certify.by_block.findings import BoundsOverAll
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds
 from allocopt.certify.certificate import evaluate, violation
 from allocopt.certify.frame import padding
@@ -19,6 +20,7 @@ from allocopt.certify.reduction import Reduction, reduce
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution, SparseVector, Status
+from allocopt.model.streamed_program import BlockArray
 
 _Bounds = TypeVar("_Bounds", bound=Bounds)
 
@@ -32,6 +34,7 @@ __all__ = [
     "recertify",
     "solution_as_given",
     "undecided",
+    "widened",
 ]
 
 _MOST_IN_BALLS = 1e4  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
@@ -75,9 +78,16 @@ def solution_as_given(
 
 def _slightly_wider(bounds: _Bounds, tol: float) -> _Bounds:
     """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
-    widening = 0.5 * bounds.rounding + 4e-13
-    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - widening), upper=bounds.upper * (1.0 + widening))
-    return wider if wider.gap <= tol * _STRICTLY else bounds
+    lower, upper = widened(bounds.lower, bounds.upper, bounds.rounding, tol)
+    unchanged = lower == bounds.lower and upper == bounds.upper
+    return bounds if unchanged else dataclasses.replace(bounds, lower=lower, upper=upper)
+
+
+def widened(lower: float, upper: float, rounding: float, tol: float) -> tuple[float, float]:
+    """`_slightly_wider`, of the numbers themselves."""
+    widening = 0.5 * rounding + 4e-13
+    low, high = lower * (1.0 - widening), upper * (1.0 + widening)
+    return (low, high) if high - low <= tol * _STRICTLY * low or high == low else (lower, upper)
 
 
 def in_balls(
@@ -180,10 +190,12 @@ def certified_over_all(
     """A Solution from bounds that are certified for all arms of a large set, kept as the few arms that matter."""
     bounds = _slightly_wider(bounds, tol)
     blocks, pool = problem.blocks, bounds.pool
-    status, stats = _status(bounds, tol, reason, True, stats, problem.assumptions)
+    status, stats = _status(bounds, tol, reason, not blocks.bounded, stats, problem.assumptions)
     costs = blocks.gaps_of(pool, blocks.store.rows(pool)) if len(pool) else np.zeros(0)
+    allocation = np.minimum(blocks.lower_of(pool) + bounds.alpha / costs, blocks.upper_of(pool, costs))
+    others = None if blocks.pulls is None else BlockArray(blocks, "lower")
     lazily: dict[str, Any] = {
-        "allocation": SparseVector(problem.n_arms, pool, bounds.alpha / costs, blocks.free),
+        "allocation": SparseVector(problem.n_arms, pool, allocation, blocks.free, others),
         "multipliers": SparseVector(problem.n_arms, pool, bounds.multipliers, pool[:0]),
     }
     return Solution(

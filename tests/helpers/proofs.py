@@ -42,7 +42,7 @@ PROGRAMS = {
 
 
 def reload(solution, path):
-    solution.save(path)
+    solution.save(path, overwrite=True)
     return ao.load_solution(path)
 
 

@@ -22,8 +22,11 @@ from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.reduction import Quotient, reduce
 from allocopt.certify.verdict import recertify
+from allocopt.model.arms import DaskArms
+from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import OBSERVED, AllocationProgram
+from allocopt.model.programs import g_optimal, horizon_at_level, regret
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.solution import Solution
 
@@ -36,16 +39,17 @@ would not know; else 2."""
 LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
-def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
-    """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
+def save_solution(solution: Solution, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a proof file; an old one is kept unless ``overwrite``, and replaced only once the new one is complete."""
     target = file_path(path)
     text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
-    with whole_file(target, overwrite=True, what="the proof file") as out:
+    with whole_file(target, overwrite=overwrite, what="the proof file") as out:
         out.write(text.encode("utf-8") + b"\n")
 
 
 def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[str, Any]:
     """The content of a proof file; ``witness`` is the quotient that the solution's assumptions are about, if not that of `reduce`."""
+    solution = _gathered(solution)
     program = solution.program
     if witness is None and program.blocks is not None and solution.assumptions:
         # arms that depend on each other up to rounding were judged by a sample: the file judges them as it lists them
@@ -74,6 +78,23 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
     if solution.constraint_multipliers is not None:
         document["constraint_multipliers"] = _numbers(solution.constraint_multipliers)
     return document
+
+
+def _gathered(solution: Solution) -> Solution:
+    """The solution with its arms in this process, where they are on a cluster."""
+    blocks, origin = solution.program.blocks, solution.program.origin
+    if blocks is None or not isinstance(blocks.store, DaskArms):
+        return solution
+    arms = blocks.store.gathered("a proof file, or an exact proof,")
+    if origin.bandit is not None:
+        b = origin.bandit
+        program = regret(LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels))
+    elif origin.gaps is not None:
+        assert origin.number is not None
+        program = horizon_at_level(arms, origin.gaps, origin.number, origin.horizon, origin.constant)
+    else:
+        program = g_optimal(arms)
+    return dataclasses.replace(solution, program=program)
 
 
 def _witness(solution: Solution) -> Quotient:
