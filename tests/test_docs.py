@@ -20,9 +20,8 @@ BLOCK = re.compile(r"^```(python|\{code-cell\}|sh|toml)[^\n]*\n(.*?)^```$", re.M
 # not `python script.py`: worker processes would run such a script again
 RUN = """
 import sys, warnings
-warnings.filterwarnings("ignore", ".*compiles.*this once")
-name = sys.argv[1]
-exec(compile(open(name).read(), name, "exec"), {"__name__": "__main__"})
+warnings.filterwarnings("ignore", ".*compiles.*this once")  # said where nothing is compiled yet
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), {"__name__": "__main__"})
 """
 SHELL = "import subprocess as _s; _s.run(['bash', '-euo', 'pipefail', '-c', {!r}], check=True)"
 

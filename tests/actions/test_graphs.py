@@ -269,3 +269,17 @@ def test_graph_arms_are_frozen():
     assert arms.bandit().optimal_arms.tolist() == [5]
     with pytest.raises(ValueError, match="read-only"):
         arms.arms[0, 0] = 2
+
+
+def test_paths_over_parallel_edges_have_labels_of_their_own():
+    G = nx.MultiDiGraph()
+    G.add_edge("s", "a", key="bus", weight=1.0)
+    G.add_edge("s", "a", key="train", weight=2.0)
+    G.add_edge("a", "t", weight=1.0)
+    G.add_edge("s", "t", weight=3.0)
+    labels = graphs.path_arms(G, "s", "t").bandit().labels
+    assert len(set(labels)) == 3
+    assert set(labels) == {"s→a[bus]→t[0]", "s→a[train]→t[0]", "s→t"}
+    doubled = nx.MultiGraph([("a", "b", 0), ("a", "b", 1)])
+    trees = graphs.label_texts(graphs.spanning_tree_arms(doubled).labels)
+    assert len(set(trees)) == 2
