@@ -27,7 +27,7 @@ def test_every_method_and_setting_is_shown_within_80_columns():
 def test_the_first_lines_say_what_each_can_do():
     head = {line.split()[0]: line for line in run().output.splitlines()[: len(METHODS) + 1]}
     assert head["interior-point"].split()[1:4] == ["yes", "yes", "4,000"]
-    assert head["streaming"].split()[1:3] == ["no", "yes"]
+    assert head["streaming"].split()[1:3] == ["yes", "yes"]
     assert "in blocks" in head["streaming"]
     assert "streaming" in head["active-set"]
 
