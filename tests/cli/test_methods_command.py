@@ -27,7 +27,7 @@ def test_every_method_and_setting_is_shown_within_80_columns():
 def test_the_first_lines_say_what_each_can_do():
     head = {line.split()[0]: line for line in run().output.splitlines()[: len(METHODS) + 1]}
     assert head["interior-point"].split()[1:5] == ["yes", "yes", "yes", "4,000"]
-    assert head["streaming"].split()[1:4] == ["no", "no", "yes"]
+    assert head["streaming"].split()[1:4] == ["yes", "no", "yes"]
     able = [name for name in METHODS if head[name].split()[2] == "yes"]
     assert able == ["interior-point", "active-set", "conic"]
     assert "in blocks" in head["streaming"]
