@@ -147,7 +147,8 @@ def simulate(
         conditions.check_policy(checked, experiment.policy_name, environment is not None, contexts)
         notes = _notes(experiment)
         if experiment.compiled:
-            say_before(f"simulate, {experiment.policy_name},", checked.run_blocks if blockwise else checked.run)
+            loop = checked.run_contexts if contexts else checked.run_blocks if blockwise else checked.run
+            say_before(f"simulate, {experiment.policy_name},", loop)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]
