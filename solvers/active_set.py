@@ -20,7 +20,7 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
-from allocopt.solvers import interior_point
+from allocopt.solvers import interior_point, within_limits
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import ActiveSetSettings
 
@@ -49,6 +49,8 @@ def solve(
 
     ``start`` is what the solution of a similar program proves for this one.
     """
+    if problem.limits is not None:
+        return within_limits.generate(problem, monitor, settings)
     master = (
         _first_master(problem, monitor, settings) if start is None else _known_master(problem, monitor, settings, start)
     )

@@ -34,6 +34,8 @@ from allocopt.actions.oracles import (
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import semi_bandit
 from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
@@ -74,6 +76,19 @@ class GraphArms(Tabular):
     def plot(self, solution: Any, **options: Any) -> Any:
         """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
         return drawn("edge_allocation", self, solution, **options)
+
+    def semi_bandit(self, theta: Any = None, noise_variance: float = 1.0) -> AllocationProgram:
+        """`allocopt.programs.semi_bandit` of these arms: playing one shows the reward of each of its edges.
+
+        Examples
+        --------
+        >>> import networkx as nx, allocopt as ao
+        >>> paths = path_arms(nx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")]), "s", "t")
+        >>> round(ao.solve(paths.semi_bandit([-1, -3, -1])).value, 6)
+        2.0
+        """
+        chosen = self.bandit(theta).theta
+        return semi_bandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
