@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
-from allocopt.base.errors import Infeasible, InvalidOption, SolverFailed
+from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
@@ -26,7 +26,7 @@ from allocopt.model.arms import DaskArms
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import OBSERVED, AllocationProgram
-from allocopt.model.programs import g_optimal, horizon_at_level, regret
+from allocopt.model.programs import g_optimal, horizon_at_level, optimism, regret, remaining_at_log
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.solution import Solution
 
@@ -88,13 +88,28 @@ def _gathered(solution: Solution) -> Solution:
     arms = blocks.store.gathered("a proof file, or an exact proof,")
     if origin.bandit is not None:
         b = origin.bandit
-        program = regret(LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels))
+        here = LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels)
+        program = _same_program(here, solution.program)
     elif origin.gaps is not None:
         assert origin.number is not None
         program = horizon_at_level(arms, origin.gaps, origin.number, origin.horizon, origin.constant)
     else:
         program = g_optimal(arms)
     return dataclasses.replace(solution, program=program)
+
+
+def _same_program(bandit: LinearBandit, program: AllocationProgram) -> AllocationProgram:
+    """The program of another that was made from a bandit, for the same bandit elsewhere."""
+    origin = program.origin
+    if program.kind == "regret":
+        return regret(bandit)
+    if program.kind == "optimism":
+        assert origin.number is not None
+        return optimism(bandit, origin.number)
+    if program.kind == "remaining":
+        assert origin.number is not None and origin.pulls is not None
+        return remaining_at_log(bandit, origin.pulls, origin.number, origin.horizon)
+    raise MethodUnavailable(f"program: a proof file of kind {program.kind!r} needs arms in memory, got a Dask array")
 
 
 def _witness(solution: Solution) -> Quotient:
