@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import MethodUnavailable as MethodUnavailable
     from allocopt.base.errors import NotProven as NotProven
     from allocopt.base.errors import SolverFailed as SolverFailed
+    from allocopt.base.errors import TakesLong as TakesLong
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import constants as constants
@@ -86,7 +87,7 @@ _NAMES = {
     "actions.spanner": ("Spanner", "barycentric_spanner"),
     "base.errors": (
         "AllocoptError", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
-        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
+        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed", "TakesLong",
     ),
     "certify.enclosure": ("Enclosure",),
     "model.progress": ("Progress",),

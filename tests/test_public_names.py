@@ -43,6 +43,7 @@ CONTRACT = [
     "Solution",
     "SolverFailed",
     "Spanner",
+    "TakesLong",
     "Status",
     "StudyResult",
     "StudySpec",

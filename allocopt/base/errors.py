@@ -20,6 +20,7 @@ __all__ = [
     "MethodUnavailable",
     "NotProven",
     "SolverFailed",
+    "TakesLong",
 ]
 
 
@@ -76,3 +77,7 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, solution: Solution | None) -> None:
         super().__init__("interrupted; the best certified answer so far is in .solution")
         self.solution = solution
+
+
+class TakesLong(UserWarning):
+    """What was asked for will take very long; said before it starts, with an estimate."""

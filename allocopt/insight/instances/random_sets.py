@@ -14,6 +14,7 @@ import numpy as np
 
 from allocopt.actions.graphs import LIMIT, path_arms, spectral_arms
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
+from allocopt.base.machine import check_memory
 from allocopt.base.validation import Array, positive_number, whole_number
 from allocopt.insight.instances.exact import generator
 from allocopt.model.bandit import LinearBandit
@@ -38,6 +39,7 @@ def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
     d = whole_number("dim", dim, InvalidInstance, least=1)
     k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
     rng = generator(seed)
+    _check_room(k, d)
     arms = _unit_rows(rng.normal(size=(k, d)))
     theta = rng.normal(size=d)
     arms.flags.writeable = False  # so that LinearBandit shares it
@@ -61,6 +63,7 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     if m > k:
         raise InvalidInstance(f"n_clusters: expected at most n_arms = {k}, got {m}")
     rng = generator(seed)
+    _check_room(k, d)
     centres = _unit_rows(rng.normal(size=(m, d)))
     offsets = rng.normal(size=(k, d)) * (spread / math.sqrt(d))
     theta = rng.normal(size=d)
@@ -86,6 +89,7 @@ def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int
         raise InvalidInstance(f"ties: expected at most n_arms - 1 = {k - 1}, got {m}")
     if delta >= 1:
         raise InvalidInstance(f"gap: expected a number in (0, 1), smaller than the ordinary gap, got {delta!r}")
+    _check_room(k, d)
     first = np.where(np.arange(k) <= m, delta, 1.0)
     first[0] = 0.0
     return LinearBandit(
@@ -193,6 +197,11 @@ def independent_value(make: Callable[..., LinearBandit], **parameters: Any) -> f
     if bandit.n_arms > bandit.dim or bandit.rank < bandit.n_arms:
         return None
     return float(np.sum(2.0 / bandit.gaps[bandit.suboptimal_arms]))
+
+
+def _check_room(n_arms: int, dim: int) -> None:
+    """Refuse arms that would not fit into memory; while they are made there are two copies of them."""
+    check_memory(2 * 8 * n_arms * dim, f"n_arms: {n_arms} arms of {dim} entries", InvalidInstance)
 
 
 def _unit_rows(rows: Array) -> Array:
