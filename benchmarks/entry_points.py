@@ -160,9 +160,7 @@ def resident() -> float:
 def measured(name: str, size: int) -> dict[str, Any]:
     """One cell, in this process."""
     before, run = ENTRIES[name]
-    if size > SIZES[0]:  # what loads and compiles belongs to no size
-        small = Set(SIZES[0])
-        run(small)
+    run(Set(SIZES[0]))  # what loads and compiles belongs to no size
     s = Set(size)
     if before:
         getattr(s, before)
@@ -249,17 +247,20 @@ def main() -> None:
     for name in ENTRIES:
         if options.only in name:
             rows[name] = [cell(name, size) for size in options.sizes]
-            print(f"{name}: {[shown(found, []) + str(found.get('refused', found.get('failed', ''))) for found in rows[name]]}", flush=True)
+            words = [f"{shown(x, [])} {x.get('refused', x.get('failed', ''))}" for x in rows[name]]
+            print(f"{name}: {words}", flush=True)
     if options.only or tuple(options.sizes) != SIZES:
         return
     about = (
         f"`make entry-points`, {datetime.date.today()}: allocopt {ao.__version__}, Python {platform.python_version()}, "
-        f"{available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to {TOL:g} where nothing else is said; "
-        f"simulations play {ROUNDS:,} rounds. Processor time (so another process does not count), and how much memory grew while it ran; "
-        f"the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. Each cell is a process of its own, which ends after "
-        f"{SECONDS} s or with {MEMORY / 2**30:.0f} GB."
+        f"{available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to {TOL:g} where nothing else is "
+        f"said; simulations play {ROUNDS:,} rounds. Processor time, in which other processes do not count, and how much memory "
+        f"grew while it ran; the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. Each cell is a process of "
+        f"its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB."
     )
-    (HERE / "ENTRY_POINTS.md").write_text(f"# Every entry point at every size\n\n{about}\n\n{page(rows, options.sizes)}")
+    (HERE / "ENTRY_POINTS.md").write_text(
+        f"# Every entry point at every size\n\n{about}\n\n{page(rows, options.sizes)}"
+    )
 
 
 if __name__ == "__main__":
