@@ -19,6 +19,7 @@ import datetime
 import json
 import platform
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -185,6 +186,7 @@ def measured(name: str, size: int) -> dict[str, Any]:
 def child(name: str, size: int) -> None:
     """What a process of its own does: one cell, as one line of JSON."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     warnings.simplefilter("ignore")
     try:
         found = measured(name, size)
@@ -201,9 +203,11 @@ def cell(name: str, size: int) -> dict[str, Any]:
     """One cell, in a process of its own."""
     command = [sys.executable, __file__, "--cell", name, str(size)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5 * SECONDS)
     except subprocess.TimeoutExpired:
-        return {"failed": f"more than {SECONDS} s"}
+        return {"failed": f"more than {5 * SECONDS} s on the clock"}
+    if done.returncode == -signal.SIGXCPU:
+        return {"failed": f"more than {SECONDS} s of processor time"}
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         last = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]

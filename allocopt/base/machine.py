@@ -15,7 +15,7 @@ import threadpoolctl
 
 from allocopt.base.errors import AllocoptError
 
-__all__ = ["available_cores", "check_memory", "duration_text", "free_memory", "size_text", "single_threaded"]
+__all__ = ["available_cores", "check_memory", "duration_text", "free_memory", "single_threaded", "size_text"]
 
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
@@ -24,11 +24,7 @@ _SHARE = 0.9  # of the free memory that one array may take: the rest is needed w
 
 def free_memory() -> int | None:
     """Bytes that this process could still take without swapping, within the limit of its group; None where nobody says."""
-    found = [
-        1024 * int(line.split()[1])
-        for line in _lines(_MEMORY)
-        if line.startswith(("MemAvailable:", "SwapFree:"))
-    ]
+    found = [1024 * int(line.split()[1]) for line in _lines(_MEMORY) if line.startswith(("MemAvailable:", "SwapFree:"))]
     free = [sum(found)] if found else []
     limit, used = (next(iter(_lines(_GROUP / name)), "") for name in ("memory.max", "memory.current"))
     if limit.strip().isdigit() and used.strip().isdigit():

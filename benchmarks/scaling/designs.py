@@ -92,7 +92,7 @@ def section_designs(quick: bool, folder: Path) -> str:
     ]
     return f"""## G-optimal designs
 
-`solve(g_optimal(points))` beside a plain away-step Frank–Wolfe for the D-optimal design, whose gap proves nothing of the G-optimal one.
+`solve(g_optimal(points))` beside plain away-step Frank–Wolfe for the D-optimal design, whose gap proves nothing of the G-optimal one.
 At least {RATIO:g} times as fast, and 1e-8 within twice the time of 1e-6. Frank–Wolfe is stopped after {MOST_SECONDS:g} s.
 
 {table(head, lines)}

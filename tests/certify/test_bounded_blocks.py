@@ -202,7 +202,9 @@ def test_binding_within_bounds_are_tight_constraints_and_multipliers_that_count(
         lam[:2] = 0.0, 0.0
         assert problem.price(pool, part, 1.5 * alpha, lam).bounds.binding.tolist() == []
         # outside, what is violated
-        found = problem.price(np.array([2, 3]), problem.part(np.array([2, 3])), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+        found = problem.price(
+            np.array([2, 3]), problem.part(np.array([2, 3])), np.array([1.0, 2.0]), np.array([1.0, 0.0])
+        )
         assert 1 in found.targets and 1 in found.bounds.binding and 4 in found.bounds.binding
 
 

@@ -178,7 +178,9 @@ def test_the_sum_of_all_blocks_has_every_margin():
     distance = rational(float(np.linalg.norm(both.rows.T @ both.rows - np.diag([4.0, 9.0])))) + gamma(6) * 13
     size += distance + own * (2 * root(13) + own)
     assert near(both.error.size, size * (1 + gamma(80)) * (1 + 8 * U), 6)
-    vague = FixedSum.of([report_of([[1.0]], 2.0, 0.25, 1.0, 0.25, 3), report_of([[1.0]], 2.0, 0.25, 1.0, 0.25, 3)], np.eye(1))
+    vague = FixedSum.of(
+        [report_of([[1.0]], 2.0, 0.25, 1.0, 0.25, 3), report_of([[1.0]], 2.0, 0.25, 1.0, 0.25, 3)], np.eye(1)
+    )
     assert near(vague.cost_error, rational(0.25) * (1 + gamma(10)) + gamma(13) + 8 * U, 3)
     trace, wrong = 4 * (1 + gamma(10)), root(rational(0.5) * (1 + gamma(10)))
     size = gamma(13) * trace + wrong * (2 * root(trace) + wrong) + 8 * U * trace

@@ -17,7 +17,9 @@ __all__ = ["warn_if_long"]
 _MANY = 10**10  # rounds in all from which the time is estimated
 _TRIED = 20_000  # rounds that are played for it
 _LONG = 600.0  # seconds
-_OF_A_FUNCTION = 2e-6  # seconds that a round with a user's own function or policy takes at least: these are not called for it
+_OF_A_FUNCTION = (
+    2e-6  # seconds that a round with a user's own function or policy takes at least: these are not called for it
+)
 
 
 def warn_if_long(experiment: Experiment, runs: int, processes: int) -> None:
