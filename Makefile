@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 STAMP := $(VENV)/.installed-for-developers
+DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
@@ -18,6 +19,10 @@ $(USER_STAMP): pyproject.toml
 
 $(STAMP): pyproject.toml $(USER_STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(DOCS_STAMP): pyproject.toml $(USER_STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 demo: $(USER_STAMP)
@@ -37,6 +42,11 @@ torture: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
+
+.PHONY: docs
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -E -W --keep-going -q -c docs . build/site
+	@echo "The site is in build/site: open build/site/index.html"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import did_you_mean
 from allocopt.certify.canonical import Canonical
 from allocopt.solvers.closed_form import no_formula
 from allocopt.solvers.design import no_common_ratio
@@ -134,7 +135,8 @@ def checked_settings(method: Method, settings: Any, options: Mapping[str, Any]) 
     unknown = [name for name in options if name not in method.options]
     if unknown:
         known = ", ".join(method.options) or "none"
-        raise InvalidOption(f"{unknown[0]}: not an option of method {method.name!r} (it has: {known})")
+        meant = did_you_mean(unknown[0], method.options)
+        raise InvalidOption(f"{unknown[0]}: not an option of method {method.name!r} (it has: {known}){meant}")
     record = method.settings.__name__
     if settings is not None:
         if not isinstance(settings, method.settings):

@@ -278,7 +278,9 @@ class StreamingSettings(Settings):
     close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
     tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
     widenings: int = _whole(4, "times that a pool which cannot be solved gets more arms")
-    pool_method: str = _one_of("auto", "auto (design where it applies, else active-set) or one of these", POOL_METHODS, str)
+    pool_method: str = _one_of(
+        "auto", "auto (design where it applies, else active-set) or one of these", POOL_METHODS, str
+    )
     pool: ActiveSetSettings = _record(ActiveSetSettings(), "settings of active-set on the pool")  # noqa: RUF009  # frozen
     design: DesignSettings = _record(DesignSettings(), "settings of design on the pool")  # noqa: RUF009
     frank_wolfe: FrankWolfeSettings = _record(FrankWolfeSettings(), "settings of frank-wolfe on the pool")  # noqa: RUF009
@@ -318,3 +320,7 @@ class ConicSettings(Settings):
     scs_iterations: int = _whole(3_000, "SCS's iterations a round: enough to find a better basis")
     mix: float = _share(1e-8, "share of the first allocation that keeps the information matrix definite")
     span: float = _share(1e-10, "singular values of the targets below this part of the largest are none")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -96,7 +96,9 @@ def solve(
         if passes:
             monitor.tick()
         answer = _solved(problem, pool, monitor, how, first=not passes, again=widened < how.widenings)
-        if answer is None:  # the pool is numerically dependent, or cannot do it within its bounds: look for arms that can
+        if (
+            answer is None
+        ):  # the pool is numerically dependent, or cannot do it within its bounds: look for arms that can
             widened += 1
             more = problem.spanning_arms() if widened == 1 else problem.spread(_WIDER**widened * len(pool.arms))
             pool = _Pool(np.union1d(pool.arms, more), None, pool.tol)
@@ -148,7 +150,9 @@ def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> C
     if chosen == "active-set":
         return partial(active_set.solve, settings=how.pool)
     if not part.scalable:
-        raise MethodUnavailable("method 'frank-wolfe' cannot handle lower or upper bounds on the allocation; 'active-set' can")
+        raise MethodUnavailable(
+            "method 'frank-wolfe' cannot handle lower or upper bounds on the allocation; 'active-set' can"
+        )
 
     def afresh(part: Canonical, monitor: Monitor, start: Bounds | None) -> dict[str, Any]:
         """Weights are not carried over: they would have to be moved inwards first."""

@@ -27,7 +27,7 @@ ALLOWED_INSIDE = {
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.conditions"),
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
-    ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
+    ("allocopt/solving/roads/machine_code.py", "allocopt.solving.kernel"),
     ("allocopt/policies/schedule/schedule.py", "allocopt.policies.schedule.following"),
     # python-flint, which most solves do without
     ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),

@@ -20,6 +20,7 @@ CONTRACT = [
     "Audit",
     "BatchSolution",
     "Comparison",
+    "CompilingWarning",
     "ContextualBandit",
     "Enclosure",
     "FiniteTimeBound",
@@ -39,11 +40,11 @@ CONTRACT = [
     "OracleSpanner",
     "Progress",
     "Schedule",
+    "SlowWarning",
     "SimulationResult",
     "Solution",
     "SolverFailed",
     "Spanner",
-    "TakesLong",
     "Status",
     "StudyResult",
     "StudySpec",
@@ -52,6 +53,7 @@ CONTRACT = [
     "constants",
     "audit",
     "barycentric_spanner",
+    "bibtex",
     "compare",
     "finite_time_bound",
     "graphs",
@@ -64,6 +66,7 @@ CONTRACT = [
     "oracle_allocation",
     "plots",
     "policies",
+    "precompile",
     "programs",
     "regret_constant",
     "settings",
@@ -135,7 +138,7 @@ def test_importing_the_package_loads_neither_numpy_nor_anything_heavier():
 
 def test_the_command_line_starts_without_anything_heavy():
     heavy = ["numba", "matplotlib", "cvxpy", "networkx", "pyarrow", "pandas", "dask", "scipy.optimize", "joblib"]
-    code = f"import sys, allocopt.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, allocopt.cli.shell.commands; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

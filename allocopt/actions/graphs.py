@@ -33,9 +33,9 @@ from allocopt.actions.oracles import (
 )
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.machine import check_memory, duration_text
-from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
@@ -68,12 +68,16 @@ class GraphArms(Tabular):
     edges: tuple[Any, ...]
     theta: Array | None
 
-    def bandit(self, theta: Any = None, noise_variance: Any = 1.0) -> LinearBandit:
+    def bandit(self, theta: ArrayLike | None = None, noise_variance: ArrayLike = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
         return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+
+    def plot(self, solution: Any, **options: Any) -> Any:
+        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
+        return drawn("edge_allocation", self, solution, **options)
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
@@ -197,7 +201,7 @@ def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArm
     return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
 
 
-def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> GraphArms:
+def subset_arms(n: int, m: int, *, theta: ArrayLike | None = None, limit: int = LIMIT) -> GraphArms:
     """The subsets of m out of n items as 0/1 vectors.
 
     Examples
@@ -364,3 +368,7 @@ def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array
     differences = np.eye(n)[u] - np.eye(n)[v]
     result: Array = differences.T @ (weights[:, None] * differences)
     return result
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocoptError",
+    "CompilingWarning",
     "Infeasible",
     "Interrupted",
     "InvalidFile",
@@ -19,8 +20,8 @@ __all__ = [
     "LicenseMissing",
     "MethodUnavailable",
     "NotProven",
+    "SlowWarning",
     "SolverFailed",
-    "TakesLong",
 ]
 
 
@@ -68,6 +69,14 @@ class SolverFailed(AllocoptError, RuntimeError):
     """A back end could not go on. ``solve`` turns it into ``Status.FAILED`` or ``Status.INACCURATE``."""
 
 
+class CompilingWarning(UserWarning):
+    """Said before machine code is made, which takes seconds, once; nothing is said where it is on disk already."""
+
+
+class SlowWarning(UserWarning):
+    """Said before something starts that takes very long: many times as long without compiled code, or longer than ten minutes."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve. ``solution`` is the best certified answer so far (``None`` if there was none yet).
 
@@ -77,7 +86,3 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, solution: Solution | None) -> None:
         super().__init__("interrupted; the best certified answer so far is in .solution")
         self.solution = solution
-
-
-class TakesLong(UserWarning):
-    """What was asked for will take very long; said before it starts, with an estimate."""

@@ -22,7 +22,19 @@ _MOST_BITS = 100_000  # of precision that `verify` accepts
 
 @dataclass(frozen=True)
 class Enclosure(Tabular):
-    """A proven interval for the optimal value, with what it rests on."""
+    """A proven interval for the optimal value, with what it rests on.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends: doubles, rounded outwards.
+    assumptions : tuple of Assumption
+        What the proof takes for granted, with exact sizes; empty if nothing.
+    precision : int
+        Bits of the arithmetic: 53 for the theorem on doubles, more for balls, 0 for rationals.
+    problems : tuple of str
+        Why the referee does not follow the claim of the solution, where it was asked and does not.
+    """
 
     lower: float
     upper: float

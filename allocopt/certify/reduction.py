@@ -23,7 +23,7 @@ from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
 from allocopt.model.program import AllocationProgram
 
-__all__ = ["Quotient", "Reduction", "bound_error", "data_error", "reduce"]
+__all__ = ["Quotient", "Reduction", "bound_error", "comes_from_means", "data_error", "reduce"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,12 @@ class Reduction:
 
 def data_error(program: AllocationProgram) -> float:
     """Relative error of costs and of the roots of radii, as the program has them in doubles."""
-    from_means = program.origin.bandit is not None or program.origin.items is not None
-    return (GAP_ERROR if from_means else 0.0) + 8.0 * UNIT
+    return (GAP_ERROR if comes_from_means(program) else 0.0) + 8.0 * UNIT
+
+
+def comes_from_means(program: AllocationProgram) -> bool:
+    """Whether costs and radii were computed from means, with `GAP_ERROR`, rather than given."""
+    return program.origin.bandit is not None or program.origin.items is not None
 
 
 def bound_error(program: AllocationProgram) -> float:

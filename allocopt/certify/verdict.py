@@ -33,6 +33,7 @@ __all__ = [
     "recertify",
     "solution_as_given",
     "undecided",
+    "widened",
 ]
 
 _MOST_IN_BALLS = 1e4  # k r² up to which the certificate is repeated in ball arithmetic where doubles do not decide
@@ -73,9 +74,16 @@ def solution_as_given(
 
 def _slightly_wider(bounds: _Bounds, tol: float) -> _Bounds:
     """Bounds that are a little wider than they need be, if tol allows it: so that they hold when they are computed again."""
-    widening = 0.5 * bounds.rounding + 4e-13
-    wider = dataclasses.replace(bounds, lower=bounds.lower * (1.0 - widening), upper=bounds.upper * (1.0 + widening))
-    return wider if wider.gap <= tol * _STRICTLY else bounds
+    lower, upper = widened(bounds.lower, bounds.upper, bounds.rounding, tol)
+    unchanged = lower == bounds.lower and upper == bounds.upper
+    return bounds if unchanged else dataclasses.replace(bounds, lower=lower, upper=upper)
+
+
+def widened(lower: float, upper: float, rounding: float, tol: float) -> tuple[float, float]:
+    """`_slightly_wider`, of the numbers themselves."""
+    widening = 0.5 * rounding + 4e-13
+    low, high = lower * (1.0 - widening), upper * (1.0 + widening)
+    return (low, high) if high - low <= tol * _STRICTLY * low or high == low else (lower, upper)
 
 
 def in_balls(

@@ -6,11 +6,12 @@ import dataclasses
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import did_you_mean
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.solvers.methods import METHODS, Method
 
 
@@ -21,12 +22,12 @@ def methods(
 ) -> None:
     """The methods: what each can do, and its settings with defaults and meanings."""
     if name is not None and name not in METHODS:
-        raise InvalidOption(f"method: expected one of {', '.join(METHODS)}, got {name!r}")
+        raise InvalidOption(f"method: expected one of {', '.join(METHODS)}, got {name!r}{did_you_mean(name, METHODS)}")
     chosen = [METHODS[name]] if name is not None else list(METHODS.values())
     if as_json:
-        print_json([_document(method) for method in chosen])
+        print_json({"methods": [_document(method) for method in chosen]})
         return
-    console = Console()
+    console = new_console()
     console.print(_capabilities(chosen))
     for method in chosen:
         console.print()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array
@@ -25,6 +24,9 @@ from allocopt.cli.app import (
     print_json,
 )
 from allocopt.cli.display import progress_line, solution_tables
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight.documents import solution_document
 from allocopt.insight.instances.files import Instance
 from allocopt.model import programs
@@ -54,7 +56,9 @@ class Program(enum.StrEnum):
 @app.command("solve")
 def solve_command(
     file: File,
-    program: Annotated[Program, typer.Option(help="What to compute.")] = Program.regret,
+    program: Annotated[
+        Program, typer.Option(metavar="NAME", help=f"What to compute: {', '.join(Program)}.")
+    ] = Program.regret,
     theta: Theta = None,
     noise_variance: NoiseVariance = None,
     horizon: Annotated[int | None, typer.Option("--horizon", "-n", help="n, for --program horizon.")] = None,
@@ -69,10 +73,12 @@ def solve_command(
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then with the best answer so far.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
+    force: Force = False,
     verify: Verify = True,
     as_json: Json = False,
 ) -> None:
     """Solve an instance, certify the answer and prove it."""
+    check_output("--save", save, force, file, theta)
     instance = given_instance(file, theta)
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
@@ -84,21 +90,23 @@ def solve_command(
         except Interrupted as stop:
             if stop.solution is None:
                 raise
+            say_interrupted("interrupted: what follows is the best answer so far")
             solution, interrupted = stop.solution, True
     enclosure = None
     if verify and not interrupted and solution.status is not Status.FAILED:
         try:
             with progress_line("proving"):
                 enclosure = solution.verify()
-        except KeyboardInterrupt:  # the answer is there already: it is shown and saved without a proof
+        except KeyboardInterrupt:
+            say_interrupted("interrupted: the answer is there, its proof is left out")
             interrupted = True
     if save is not None:
-        solution.save(save)
+        solution.save(save, overwrite=force)
     if as_json:
         print_json(solution_document(solution, enclosure))
     else:
-        console = Console()
-        for table in solution_tables(solution, enclosure):
+        console = new_console()
+        for table in solution_tables(solution, enclosure, name=program.value):
             console.print(table)
         if save is not None:
             console.print(f"proof written to {save}", highlight=False, markup=False, soft_wrap=True)

@@ -8,13 +8,14 @@ Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
-from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
@@ -121,6 +122,23 @@ class AllocationProgram:
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
 
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            costs: ArrayLike,
+            targets: ArrayLike,
+            radii: ArrayLike,
+            lower: ArrayLike | None = None,
+            upper: ArrayLike | None = None,
+            target_arms: ArrayLike | None = None,
+            origin: Origin = ...,
+            noise_variance: ArrayLike | None = None,
+            owners: ArrayLike | None = None,
+            **more: Any,
+        ) -> None: ...
+
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
         """The program of arms that are looked at block by block; its arrays are made if somebody asks for them."""
@@ -140,24 +158,15 @@ class AllocationProgram:
         k, d = len(features) if owners is None else int(owners[-1]) + 1, features.shape[1]
         costs = vector("costs", self.costs, InvalidProgram, length=k)
         targets = matrix("targets", self.targets, InvalidProgram)
-        if not len(targets) or targets.shape[1] != d:
+        nothing_to_learn = self.origin.kind != "general" and targets.shape == (0, d)  # every arm is optimal
+        if not (len(targets) or nothing_to_learn) or targets.shape[1] != d:
             raise InvalidProgram(
                 f"targets: expected at least one row of {d} entries (as the features have), got shape {targets.shape}"
             )
         radii = vector("radii", self.radii, InvalidProgram, length=len(targets))
-        lower = np.zeros(k) if self.lower is None else self.lower
-        upper = np.full(k, np.inf) if self.upper is None else self.upper
-        lower = vector("lower", lower, InvalidProgram, length=k)
-        upper = vector("upper", upper, InvalidProgram, length=k, infinite=True)
-        for name, values, bad, wanted in (
-            ("costs", costs, costs < 0, ">= 0"),
-            ("radii", radii, radii <= 0, "> 0"),
-            ("lower", lower, lower < 0, ">= 0"),
-            ("upper", upper, upper < lower, ">= lower"),
-        ):
-            if bad.any():
-                i = int(np.flatnonzero(bad)[0])
-                raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        _refuse_where("costs", costs, costs < 0, ">= 0")
+        _refuse_where("radii", radii, radii <= 0, "> 0")
+        lower, upper = _bounds(self.lower, self.upper, k)
         given = row_variances(self.noise_variance, owners, k)
         if owners is None:
             noise = _checked_variances(given, costs, lower, upper, "arms")
@@ -168,7 +177,7 @@ class AllocationProgram:
             put(self, "target_arms", _checked_target_arms(self.target_arms, k, own, targets, self.origin.compared))
         for name, array, power, each in (
             ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
-            ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
+            ("radii", radii, 4, True),
         ):  # fmt: skip
             in_range(name, array, InvalidProgram, power=power, each=each)
         for name, array in (
@@ -285,6 +294,25 @@ class AllocationProgram:
         bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
         sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"
         return f"AllocationProgram({self.kind}, {sizes}{bounded})"
+
+
+def _bounds(lower: Array | None, upper: Array | None, k: int) -> tuple[Array, Array]:
+    """Bounds as validated vectors: 0 and inf where none are given."""
+    least = np.zeros(k) if lower is None else vector("lower", lower, InvalidProgram, length=k)
+    most = np.full(k, np.inf) if upper is None else vector("upper", upper, InvalidProgram, length=k, infinite=True)
+    if lower is not None or upper is not None:
+        _refuse_where("lower", least, least < 0, ">= 0")
+        _refuse_where("upper", most, most < least, ">= lower")
+        in_range("lower", least, InvalidProgram, power=4)
+        in_range("upper", most, InvalidProgram, power=4)
+    return least, most
+
+
+def _refuse_where(name: str, values: Array, bad: NDArray[np.bool_], wanted: str) -> None:
+    """Refuse the first entry that is bad."""
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
 
 
 def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array, what: str) -> Array | None:

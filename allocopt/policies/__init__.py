@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.base import Player, Policy, Setting
     from allocopt.policies.field.ao_ids import AOIDS
     from allocopt.policies.field.e4 import E4
+    from allocopt.policies.field.oam import OAM
     from allocopt.policies.field.ossb import OSSB
     from allocopt.policies.field.phased_elimination import PhasedElimination
     from allocopt.policies.field.solid import SOLID
@@ -32,6 +33,7 @@ __all__ = [
     "AOIDS",
     "E4",
     "NAMES",
+    "OAM",
     "OSSB",
     "SOLID",
     "UCB",
@@ -55,6 +57,7 @@ _MODULES = {
     "LinTS": "lints",
     "AOIDS": "field.ao_ids",
     "E4": "field.e4",
+    "OAM": "field.oam",
     "OSSB": "field.ossb",
     "SOLID": "field.solid",
     "PhasedElimination": "field.phased_elimination",
@@ -75,4 +78,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_OTHERS})
+    return sorted(__all__)

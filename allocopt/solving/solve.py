@@ -8,10 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from allocopt.base.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.base.errors import (
+    Interrupted,
+    InvalidOption,
+    InvalidProgram,
+    MethodUnavailable,
+    SolverFailed,
+)
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
-from allocopt.base.validation import positive_number
+from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
 from allocopt.certify.by_block.findings import BoundsOverAll
 from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
@@ -26,6 +32,7 @@ from allocopt.certify.verdict import (
     undecided,
 )
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
 from allocopt.model.progress import Callback
@@ -34,6 +41,8 @@ from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, back
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
+from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
+from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -49,6 +58,7 @@ def solve(
     callback: Callback | None = None,
     start: Solution | None = None,
     settings: Settings | None = None,
+    road: str | None = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -71,6 +81,12 @@ def solve(
         makes the way shorter and is taken for nothing else: the answer is certified as any other.
     settings : Settings, optional
         The method's record of `allocopt.settings`, e.g. ``InteriorPointSettings(max_iterations=50)``.
+    road : str, optional
+        "numpy", "compiled" or "auto", the default: small programs by machine code where that is on disk, else by numpy. Both roads
+        certify alike and differ in last digits; who needs the same bits names one, here or for all calls by the environment
+        variable ALLOCOPT_ROAD. "compiled" makes the machine code where there is none, and takes numpy for what it is not made
+        for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, targets that are not arms.
+        ``stats["road"]`` says which it was.
     **options
         Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
@@ -88,13 +104,16 @@ def solve(
     (8.0, 'CERTIFIED', [1])
     """
     if not isinstance(program, AllocationProgram):
-        raise InvalidProgram(f"program: expected an AllocationProgram, got a {type(program).__name__}")
+        raise InvalidProgram(
+            f"program: expected an AllocationProgram, got a {type(program).__name__}{_instead(program)}"
+        )
     tol = positive_number("tol", tol)
     if max_seconds is not None:
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     asked, settings = _named(method, settings, options)
+    road = pinned_road(road)
     if start is not None:
         _check_start(start, program, asked)
     if program.origin.answers:
@@ -104,21 +123,28 @@ def solve(
             "max_seconds": max_seconds,
             "callback": callback,
             "settings": settings,
+            "road": road,
         }
         return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
+    not_compiled = "another method, a callback, a time limit or a start was asked for"
+    if asked is None and callback is None and max_seconds is None and start is None:
+        answer = _by_machine_code(program, tol, road)
+        if isinstance(answer, Solution):
+            return answer
+        not_compiled = answer
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
-        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks)
+        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
-        return undecided(program, tol, str(reason_why))
+        return undecided(program, tol, str(reason_why)).noting(road="numpy")
     problem = reduction.canonical
     if nothing_left(reduction):
-        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
+        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
-    stats: dict[str, Any] = {}
+    stats: dict[str, Any] = {"road": "numpy", "not_compiled": not_compiled}
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
@@ -148,6 +174,38 @@ def solve(
     if unsolved and asked is None and fits_balls(reduction):
         found = second_try(reduction, found, monitor)
     return found
+
+
+_KEYWORDS = ("method", "tol", "max_seconds", "callback", "start", "settings", "noise_variance", "tie_tolerance")
+
+
+def _instead(given: Any) -> str:
+    """What to write for what is no program."""
+    if isinstance(given, ContextualBandit):
+        return "; write solve(programs.contextual(bandit))"
+    if isinstance(given, LinearBandit):
+        return "; write solve(programs.regret(bandit)) for c(A,θ), programs.best_arm(bandit) for identification"
+    if isinstance(given, list | tuple | np.ndarray):
+        return "; write regret_constant(arms, theta)"
+    if isinstance(given, Solution):
+        return "; write solve(solution.program), or solution.verify() to prove it again"
+    return "; allocopt.programs makes them"
+
+
+def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solution | str:
+    """The answer of the compiled road, or why it is not taken."""
+    if road == "numpy":
+        return "the road is numpy"
+    lack = does_not_fit(program)
+    if lack is not None:
+        return lack
+    kernel = loaded_or_made() if road == "compiled" else ready()
+    if kernel is None:
+        why = why_no_machine_code()
+        if road == "compiled":
+            raise MethodUnavailable(f"road: there is no compiled one here: {why or 'numba does not work'}")
+        return why or "no machine code yet: `allocopt precompile` or ao.precompile() makes it"
+    return compiled_answer(program, tol, kernel)
 
 
 def _check_start(start: Any, program: AllocationProgram, asked: Method | None) -> None:
@@ -190,10 +248,14 @@ def _named(method: str, settings: Any, options: Mapping[str, Any]) -> tuple[Meth
     if method == "auto":
         given = "settings" if settings is not None else next(iter(options), None)
         if given is not None:
-            raise InvalidOption(f"{given}: method 'auto' takes no options of its own; name the method it belongs to")
+            owners = [m.name for m in METHODS.values() if given in m.options]
+            meant = f"; write method={owners[0]!r} with it" if owners else did_you_mean(given, _KEYWORDS)
+            raise InvalidOption(f"{given}: method 'auto' takes no options of its own{meant}")
         return None, None
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidOption(f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}")
+        raise InvalidOption(
+            f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}{did_you_mean(method, METHODS)}"
+        )
     return METHODS[method], checked_settings(METHODS[method], settings, options)
 
 
@@ -258,11 +320,11 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: ArrayLike, theta: ArrayLike, noise_variance: ArrayLike = 1.0, *, tie_tolerance: float = TIE, **how: Any
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
-    ``how`` is passed to `solve` (method, tol, max_seconds, callback and the method's options).
+    ``how`` is passed to `solve` (method, tol, max_seconds, callback, road and the method's options).
 
     Examples
     --------
@@ -273,7 +335,7 @@ def regret_constant(
     return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
 
 
-def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples

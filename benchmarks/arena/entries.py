@@ -24,6 +24,7 @@ POLICIES = (
     "AOIDS:radius=log,correction=ucb",
     "SOLID",
     "OSSB",
+    "OAM",
     "E4",
     "E4:exploration=theorem,gamma=0.5",
     "EndOfOptimism",
@@ -38,6 +39,7 @@ CLAIM_OPTIMALITY = (
     "AOIDS",
     "SOLID",
     "OSSB",
+    "OAM",
     "E4:exploration=theorem,gamma=0.5",
     "EndOfOptimism",
 )

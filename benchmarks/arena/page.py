@@ -242,11 +242,20 @@ def _table_of_means(figures: Figures, n: int) -> str:
 
 
 def _left_out(arena: Arena) -> str:
+    text = ""
+    if arena.failed:
+        rows = [[c.policy, c.instance, power(c.horizon), reason] for c, reason in arena.failed.items()]
+        text = "## Failures\n\nA run of these cells ended with an error.\n\n" + _table(
+            ["policy", "instance", "n", "error"], rows
+        )
     if not arena.left_out:
-        return ""
+        return text
     count: dict[str, int] = {}
     for cell in arena.left_out:
         key = f"{cell.policy} at {power(cell.horizon)}"
         count[key] = count.get(key, 0) + 1
     listed = ", ".join(f"{key}: {many}" for key, many in count.items())
-    return f"## Left out\n\nCells for which the budget had not {LEAST_RUNS} runs, by number of instances. {listed}.\n"
+    return (
+        text
+        + f"## Left out\n\nCells for which the budget had not {LEAST_RUNS} runs, by number of instances. {listed}.\n"
+    )

@@ -20,6 +20,7 @@ import numpy as np
 
 from allocopt import policies, simulate
 from allocopt.base.atomic_files import whole_file
+from allocopt.base.errors import SolverFailed
 from allocopt.base.long_runs.processes import finished_results
 from arena.entries import CLAIM_OPTIMALITY, INSTANCES, POLICIES, Entry
 
@@ -37,6 +38,7 @@ OVERHEAD = 0.03  # seconds of a cell beside its rounds: the folder, the state
 TRIED_TO = 10**4  # horizons for which a run of every cell is tried
 SOLVE_OFTEN = ("AllocationTracking", "OSSB", "OAM")  # costs of these do not grow like their rounds
 LATEST = 1.1  # of the budget: nothing is begun after this
+SLOW_TRIAL = 0.3  # seconds of a run, beyond which it is not tried for ten times as many rounds
 SLOWEST_TRIAL = 20.0  # seconds for one run, beyond which a cell is left out
 
 
@@ -66,6 +68,8 @@ class Played(NamedTuple):
     """Of each run, after the last round."""
     seconds: float
     """Of processor time, of one run."""
+    failure: str = ""
+    """Why it could not be played."""
 
 
 def play(cell: Cell, runs: int, folder: str) -> Played:
@@ -74,10 +78,13 @@ def play(cell: Cell, runs: int, folder: str) -> Played:
     path = Path(folder) / cell.folder
     timing = path.with_suffix(".json")
     begun = time.process_time()
-    r = simulate(
-        cell.policy, bandit, cell.horizon, runs, rng=SEED, times=[cell.horizon], keep_pulls=False, workers=1,
-        blockwise=cell.blockwise, checkpoint=path,
-    )  # fmt: skip
+    try:
+        r = simulate(
+            cell.policy, bandit, cell.horizon, runs, rng=SEED, times=[cell.horizon], keep_pulls=False, workers=1,
+            blockwise=cell.blockwise, checkpoint=path,
+        )  # fmt: skip
+    except SolverFailed as failure:
+        return Played(cell, np.zeros(0), np.inf, str(failure))
     if timing.exists():
         seconds = float(json.loads(timing.read_text())["seconds"])
     else:
@@ -98,11 +105,12 @@ def trial(cell: Cell, seed: int = 0) -> tuple[Cell, float]:
         )
         return time.process_time() - begun
 
-    first = seconds(1)  # may compile, or load what was compiled
-    if first > 8.0:
-        return cell, first
-    one = seconds(1)
-    return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 1.0 else one
+    try:
+        first = seconds(1)  # may load what was compiled
+    except SolverFailed:
+        return cell, 0.01  # playing it will say so
+    one = seconds(1) if first < SLOW_TRIAL + 2.0 else first
+    return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 0.02 else one
 
 
 def _bandit(name: str) -> Any:
@@ -124,6 +132,7 @@ class Arena:
     say: Callable[[str], None] = print
     played: dict[Cell, Played] = field(default_factory=dict)
     left_out: list[Cell] = field(default_factory=list)
+    failed: dict[Cell, str] = field(default_factory=dict)
     seconds: dict[Cell, float] = field(default_factory=dict)
     """Of one run, as tried or played."""
 
@@ -140,12 +149,15 @@ class Arena:
             late = started + LATEST * self.budget
             used = 0.0
             for found in self._results(play, (task for task in tasks if time.perf_counter() < late)):
+                if found.failure:
+                    self.failed[found.cell] = found.failure
+                    continue
                 self.played[found.cell] = found
                 if n > TRIED_TO:
                     self.seconds[found.cell] = found.seconds
                 used += found.seconds * len(found.regret)
             took = time.perf_counter() - begun
-            missing = [cell for cell in wanted if cell not in self.played]
+            missing = [cell for cell in wanted if cell not in self.played and cell not in self.failed]
             self.left_out += missing
             if took > 5.0:  # others may use the machine as well
                 efficiency = min(1.0, max(0.4, used / (self.workers * took)))
@@ -168,28 +180,30 @@ class Arena:
         cells = [Cell(p, e.name, n) for p in self.names for e in self.entries]
         if n >= ONLY_BLOCKWISE_FROM:
             cells = [c for c in cells if c.blockwise and c.policy in CLAIM_OPTIMALITY]
-        known: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        known: dict[str, list[float]] = json.loads(path.read_text()) if path.exists() else {}
         new = [c for c in cells if c.folder not in known]
         if new:
             begun = time.perf_counter()
             costs = self._costs(new)
             rest = seconds - self.workers * (time.perf_counter() - begun) - OVERHEAD * len(new)
-            poured = pour(
-                {c: costs[c] for c in new if costs[c] <= SLOWEST_TRIAL}, max(rest, 0.2 * seconds), HORIZONS[n][1]
-            )
-            known |= {c.folder: poured.get(c, 0) for c in new}
+            tried = {c: x for c, x in costs.items() if x <= SLOWEST_TRIAL}
+            poured = pour(tried, max(rest, 0.2 * seconds), HORIZONS[n][1])
+            known |= {c.folder: [poured.get(c, 0), min(costs[c], 1e9)] for c in new}
             self.folder.mkdir(parents=True, exist_ok=True)
             with whole_file(path, overwrite=True, what="the plan") as out:
                 out.write(json.dumps(known, indent=0).encode())
-        self.left_out += [c for c in cells if not known[c.folder]]
-        return {c: known[c.folder] for c in cells if known[c.folder]}
+        self.seconds |= {c: known[c.folder][1] for c in cells}
+        wanted = {c: int(known[c.folder][0]) for c in cells}
+        self.left_out += [c for c in cells if not wanted[c]]
+        return {c: runs for c, runs in wanted.items() if runs}
 
     def _costs(self, cells: list[Cell]) -> dict[Cell, float]:
         """Seconds of one run of each cell: tried where that is quick, else continued from n/100 and n/10 as rounds and solves go."""
         unknown = []
         for cell in cells:
             small, large = (self.seconds.get(cell._replace(horizon=cell.horizon // x), np.inf) for x in (100, 10))
-            if cell.horizon <= TRIED_TO or (cell.blockwise and np.isfinite(large)):
+            quick = cell.horizon == min(HORIZONS) or large < SLOW_TRIAL
+            if quick and (cell.horizon <= TRIED_TO or cell.blockwise):
                 unknown.append(cell)
             else:
                 grows = large + 10.0 * max(large - small, 0.0) if np.isfinite(large) else np.inf

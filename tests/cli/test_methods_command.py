@@ -39,7 +39,7 @@ def test_one_method_alone():
 
 
 def test_json_is_the_table_as_data():
-    rows = json.loads(run("--json").output)
+    rows = json.loads(run("--json").output)["methods"]
     assert [row["name"] for row in rows] == list(METHODS)
     for row in rows:
         method = METHODS[row["name"]]

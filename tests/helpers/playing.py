@@ -7,6 +7,7 @@ import numpy as np
 from allocopt.policies import (
     AOIDS,
     E4,
+    OAM,
     OSSB,
     SOLID,
     UCB,
@@ -31,8 +32,9 @@ ALL = (
     OSSB(),
     E4(),
     SOLID(),
+    OAM(),
 )
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4(), OAM())
 
 
 def by_name(policy):

@@ -38,7 +38,7 @@ PROGRAMS = {
 
 
 def reload(solution, path):
-    solution.save(path)
+    solution.save(path, overwrite=True)
     return ao.load_solution(path)
 
 

@@ -183,7 +183,7 @@ def test_the_method_takes_the_same_steps_interpreted_and_compiled(dim, arms, see
     rows = np.empty_like(bandit.arms)
     r = kernel.quotient(in_units(np.array(bandit.arms)[None])[0], gaps, rows)
     zeros = np.zeros(arms)
-    _, _, columns, ratios, _, lam, _ = kernel.prepare(rows, r, gaps, np.ones(len(gaps)), 2.0, False, zeros, zeros)
+    _, _, columns, ratios, _, lam, _ = kernel.prepare(rows, r, gaps, np.ones(len(gaps)), gaps, 2.0, False, zeros, zeros)
     k = len(ratios)
     found = []
     for begin, minimise in ((newton_start.begin, newton.minimise), (kernel.begin, kernel.minimise)):

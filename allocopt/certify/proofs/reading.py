@@ -257,7 +257,7 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
     if kind == "general":
         arrays = {name: _entry(described, name, list) for name in ("features", "costs", "targets", "radii", "lower")}
         noise = _entry(described, "noise_variance", list) if "noise_variance" in described else None
-        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)), noise_variance=noise)  # type: ignore[arg-type]
+        return AllocationProgram(**arrays, upper=_with_inf(_entry(described, "upper", list)), noise_variance=noise)
     if kind == "g_optimal":
         return g_optimal(_entry(described, "arms", list))
     if kind == "horizon":
@@ -272,7 +272,8 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         return horizon_at_level(arms, gaps, level, n, constant)
     if kind == "transductive":
         arms, items, theta = (_entry(described, name, list) for name in ("arms", "items", "theta"))
-        return transductive(arms, items, theta, described.get("noise_variance"), labels=described.get("labels"))
+        variances: Any = described.get("noise_variance")
+        return transductive(arms, items, theta, variances, labels=described.get("labels"))
     if kind == "contextual":
         return contextual(_contextual_bandit(described))
     if kind not in ("regret", "best_arm", "optimism", "remaining", "top_m", "threshold", "duelling"):
@@ -287,7 +288,7 @@ def _contextual_bandit(described: dict[str, Any]) -> ContextualBandit:
     if sum(sizes) != len(arms):
         raise InvalidProof(f"contexts: expected numbers of arms that add up to {len(arms)}, got {sum(sizes)}")
     return ContextualBandit(
-        np.split(arms, np.cumsum(sizes)[:-1]),  # type: ignore[arg-type]
+        np.split(arms, np.cumsum(sizes)[:-1]),
         _entry(described, "theta", list),
         _entry(described, "weights", list),
         described.get("noise_variance"),  # type: ignore[arg-type]

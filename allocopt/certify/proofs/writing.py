@@ -34,11 +34,11 @@ VERSIONS = (2, 3)
 LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
-def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
-    """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
+def save_solution(solution: Solution, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a proof file; an old one is kept unless ``overwrite``, and replaced only once the new one is complete."""
     target = file_path(path)
     text = json.dumps(proof_document(solution), allow_nan=False, separators=(",", ":"))
-    with whole_file(target, overwrite=True, what="the proof file") as out:
+    with whole_file(target, overwrite=overwrite, what="the proof file") as out:
         out.write(text.encode("utf-8") + b"\n")
 
 

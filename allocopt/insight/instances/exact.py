@@ -7,13 +7,13 @@ with a certified interval to the last digits.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.tolerances import TIE
-from allocopt.base.validation import Array, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, positive_number, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 
 _LEAST_GAP: Final = 4 * TIE
@@ -82,7 +82,7 @@ def optimism_example_value(epsilon: float, a: float = 1.0) -> float:
     return counter_example_value(epsilon, 8.0 * positive_number("a", a, InvalidInstance))
 
 
-def finite_armed(gaps: Any) -> LinearBandit:
+def finite_armed(gaps: ArrayLike) -> LinearBandit:
     """Orthogonal arms with these gaps: c = Σ 2/Δ over the positive ones.
 
     Examples

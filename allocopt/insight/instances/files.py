@@ -25,6 +25,7 @@ from allocopt.model.bandit import arm_matrix, checked_labels, checked_noise
 __all__ = ["Instance", "read_instance", "read_vector"]
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_MOST_TEXT = 10**8  # bytes of a vector as text
 _KNOWN = ".json, .npz, .csv, .parquet or .npy"
 
 
@@ -108,10 +109,10 @@ def _read(source: Path, reader: Callable[[Path], Any]) -> Any:
 
 
 def read_vector(name: str, text: str) -> Array:
-    """A vector given as "0.5,1,-2" or as a .json, .npy or one-column/one-row .csv file."""
-    source = Path(text)
-    readers = {".json": read_json, ".npy": _load_npy, ".csv": _csv_vector}
-    reader = readers.get(source.suffix.lower())
+    """A vector given as "0.5,1,-2", or as a .json or .npy file, or as a text file of numbers with any name."""
+    source = file_path(text, name)
+    readers = {".json": read_json, ".npy": _load_npy, ".csv": _text_vector, ".txt": _text_vector}
+    reader = readers.get(source.suffix.lower(), _text_vector if _is_there(source) else None)
     if reader is not None:
         try:
             return vector(f"{name} ({source})", _read(source, reader), InvalidFile)
@@ -125,13 +126,39 @@ def read_vector(name: str, text: str) -> Array:
     return vector(name, entries, InvalidInstance)
 
 
-def _csv_vector(source: Path) -> Array:
-    rows: Array = _read_csv(source)["arms"]
-    if 1 not in rows.shape:
+def _is_there(source: Path) -> bool:
+    try:
+        return source.is_file()
+    except OSError:  # numbers may be longer than a name can be
+        return False
+
+
+def _text_vector(source: Path) -> list[float | int]:
+    """Numbers of a text file, separated by commas, semicolons, spaces or lines; a first line of words and # comments are left out."""
+    if source.stat().st_size > _MOST_TEXT:
+        raise InvalidFile(f"{source}: expected a text file of numbers, but it is {source.stat().st_size:,} bytes long")
+    try:
+        lines = source.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{source}: expected a text file of numbers, but it is not text") from None
+    rows = [(at, re.split(r"[,;\s]+", line.partition("#")[0].strip(" \t,;"))) for at, line in enumerate(lines, 1)]
+    rows = [(at, cells) for at, cells in rows if cells != [""]]
+    if rows and all(_number(cell) is None for cell in rows[0][1]):
+        rows = rows[1:]  # a header
+    if len(rows) > 1 and any(len(cells) > 1 for _, cells in rows):
         raise InvalidFile(
-            f"{source}: expected one row or one column of numbers, got {rows.shape[0]} rows of {rows.shape[1]}"
+            f"{source}: expected one row or one column of numbers, got {len(rows)} rows of {len(rows[0][1])}"
         )
-    return rows.ravel()
+    entries: list[float | int] = []
+    for at, cells in rows:
+        for cell in cells:
+            number = _number(cell)
+            if number is None:
+                raise InvalidFile(f"{source}: line {at}: expected numbers, got {cell[:60]!r}")
+            entries.append(number)
+    if not entries:
+        raise InvalidFile(f"{source}: expected numbers, found none")
+    return entries
 
 
 def _read_json(source: Path) -> dict[str, Any]:

@@ -46,7 +46,23 @@ StudyCallback = Callable[[StudyProgress], object]
 
 @dataclass(frozen=True, eq=False)
 class StudyResult(Tabular):
-    """A finished study."""
+    """A finished study.
+
+    Attributes
+    ----------
+    spec : StudySpec
+        What was asked for.
+    path : Path
+        The table: a Parquet file.
+    table : pyarrow.Table
+        One row per instance and quantity.
+    computed : int
+        Instances that this start computed; the others were there already.
+    seconds : float
+        How long this start took.
+    damaged : tuple of str
+        Ranges of instances whose part was damaged on the disk, and which were computed again.
+    """
 
     spec: StudySpec
     path: Path

@@ -17,7 +17,7 @@ from allocopt.insight.study.function import UserFunction
 from allocopt.insight.study.quantities import Answer, Asked, answers
 from allocopt.insight.study.source import Source, reason_of
 from allocopt.insight.study.spec import StudySpec
-from allocopt.solving.allocator import compiled_kernel
+from allocopt.solving.roads.machine_code import compiled_kernel
 
 __all__ = ["Blocks", "Done", "environment", "on_dask", "on_this_machine"]
 

@@ -10,3 +10,7 @@ from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.store import ArmStore
 
 __all__ = ["ArmStore", "DaskArms", "ListedArms", "dask_npy", "open_store"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

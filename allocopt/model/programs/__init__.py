@@ -21,3 +21,7 @@ __all__ = [
     "top_m",
     "transductive",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

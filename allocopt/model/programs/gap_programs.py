@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, InvalidProgram
-from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -21,7 +21,7 @@ from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
-from allocopt.model.programs.learnable import check_bandit, check_learnable, check_some_gap, half_precision
+from allocopt.model.programs.learnable import check_bandit, check_different, half_precision
 from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
@@ -46,11 +46,11 @@ def _arm_program(
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
     in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
-    check_learnable(arms, gaps)
+    check_different(arms)
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
     return AllocationProgram(
-        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        arms, gaps, arms[suboptimal], radii, lower, upper,
         target_arms=suboptimal, origin=origin, noise_variance=variances,
     )  # fmt: skip
 
@@ -107,7 +107,8 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
 def _streamed_regret(bandit: LinearBandit, origin: Origin, **bounds: Any) -> AllocationProgram:
     """The regret program over blocks of arms; ``bounds`` are those of `ArmBlocks`."""
     assert bandit.store is not None
-    check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    if bandit.survey.largest == 0.0:
+        check_different(np.zeros((1, bandit.dim)))
     rule = GapRule(bandit.theta, bandit.best_row)
     scale = half_precision(bandit.noise_variance)
     blocks = ArmBlocks(
@@ -125,13 +126,12 @@ def _streamed_with_gaps(
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
-        check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
         report = with_gaps(report, gaps, store.shape[1])
     return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
-def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
+def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0) -> AllocationProgram:
     r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
 
     ``constant`` is the universal constant in f_n, which the paper leaves open.
@@ -175,7 +175,7 @@ def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     if store is None:
         in_range("arms", x, InvalidInstance)
-        check_learnable(x, delta)
+        check_different(x)
     return store, x, delta
 
 
@@ -187,7 +187,7 @@ def horizon_at_level(
     return _arm_program(arms, gaps, 1.0 / level, origin)
 
 
-def g_optimal(arms: Any) -> AllocationProgram:
+def g_optimal(arms: ArrayLike) -> AllocationProgram:
     r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
 
     Examples
@@ -241,7 +241,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     )
 
 
-def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
+def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationProgram:
     r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
 
     Examples

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocopt.base.errors import TakesLong
+from allocopt.base.errors import SlowWarning
 from allocopt.base.machine import duration_text
 from allocopt.play.simulation.runs import Experiment, play_chunk
 
@@ -23,7 +23,7 @@ _OF_A_FUNCTION = (
 
 
 def warn_if_long(experiment: Experiment, runs: int, processes: int) -> None:
-    """Warn with `TakesLong` where playing the runs would take more than ten minutes, from a short run of the same kind."""
+    """Warn with `SlowWarning` where playing the runs would take more than ten minutes, from a short run of the same kind."""
     rounds = experiment.horizon * runs
     if rounds < _MANY or experiment.conditions.blockwise:
         return
@@ -34,7 +34,7 @@ def warn_if_long(experiment: Experiment, runs: int, processes: int) -> None:
             f"horizon: {runs} runs of {experiment.horizon} rounds will take about {duration_text(seconds)} "
             f"({1 / each:.2g} rounds a second in each of {max(processes, 1)} processes); a smaller horizon, fewer runs, or "
             "blockwise=True for policies that look seldom take less, and checkpoint= keeps what is done",
-            TakesLong,
+            SlowWarning,
             stacklevel=3,
         )
 

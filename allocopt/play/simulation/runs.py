@@ -14,6 +14,7 @@ from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, 
 from allocopt.base.long_runs.processes import WorkerDied, finished_results
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.store import Chunk
 from allocopt.policies.base import (
@@ -27,6 +28,7 @@ from allocopt.policies.base import (
     play_rounds,
 )
 from allocopt.policies.phase import Phase
+from allocopt.policies.rounds import Offers
 
 __all__ = ["Environment", "Experiment", "play_chunk", "played"]
 
@@ -41,7 +43,7 @@ class Experiment:
     """All that a chunk of runs needs; it travels to the workers."""
 
     policy: Any
-    bandit: LinearBandit
+    bandit: LinearBandit | ContextualBandit
     horizon: int
     times: IntArray
     entropy: Any
@@ -63,7 +65,9 @@ class Experiment:
     def setting(self) -> Setting:
         """What the policy is told; made once, so that its spanner and what policies keep in ``memo`` are computed once."""
         assumed = self.conditions.assumed_noise_variance
-        return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance if assumed is None else assumed)
+        sizes = self.bandit.sizes if isinstance(self.bandit, ContextualBandit) else ()
+        noise = self.bandit.noise_variance if assumed is None else assumed
+        return Setting(self.bandit.arms, self.horizon, noise, sizes=sizes)
 
     @property
     def pull_numbers(self) -> int:
@@ -146,8 +150,9 @@ def _play_compiled(
     policy, setting = experiment.policy, experiment.setting
     k, d = setting.arms.shape
     block = max(1, _BLOCK_WORK // (20 + d * (k + d)))
-    blockwise = experiment.conditions.blockwise
-    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block, blockwise=blockwise):
+    blockwise, bandit = experiment.conditions.blockwise, experiment.bandit
+    offers = Offers.of(bandit.sizes, bandit.weights) if isinstance(bandit, ContextualBandit) else None
+    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block, blockwise=blockwise, offers=offers):
         pass
     phases: tuple[Phase, ...] = policy.phases(fresh, setting.horizon)
     return phases

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
+from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.duration import warn_if_long
 from allocopt.play.simulation.identity import identity
@@ -48,7 +50,7 @@ _LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy an
 
 def simulate(
     policy: Any,
-    bandit: LinearBandit,
+    bandit: LinearBandit | ContextualBandit,
     horizon: int,
     runs: int,
     *,
@@ -72,8 +74,9 @@ def simulate(
     ----------
     policy : Policy, str or object with ``start``
         One of `allocopt.policies`, its name as on the command line ("LinUCB:a=2"), or your own (docs/policies.md).
-    bandit : LinearBandit
-        Rewards are ⟨x, θ⟩ plus Gaussian noise of its variance. Several optimal arms are fine: none of them costs anything.
+    bandit : LinearBandit or ContextualBandit
+        Rewards are ⟨x, θ⟩ plus Gaussian noise of its variance. Several optimal arms are fine: none of them costs anything. With
+        contexts each round draws one by its weight, and regret is against the best arm of that context (LinUCB, LinTS, OAM).
     horizon : int
         n, at least 3.
     runs : int
@@ -138,8 +141,11 @@ def simulate(
         entropy, spawn_key = _seed(rng, None if store is None else store.seed)
         conditions = Conditions.checked(bandit, noise, assumed_noise_variance, delay, batch, blockwise)
         experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
-        conditions.check_policy(checked, experiment.policy_name, environment is not None)
+        contexts = isinstance(bandit, ContextualBandit)
+        conditions.check_policy(checked, experiment.policy_name, environment is not None, contexts)
         notes = _notes(experiment)
+        if experiment.compiled:
+            say_before(f"simulate, {experiment.policy_name},", checked.run_blocks if blockwise else checked.run)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]
@@ -194,8 +200,8 @@ def default_times(horizon: int) -> IntArray:
 
 
 def _check_bandit(bandit: Any) -> None:
-    if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+    if not isinstance(bandit, LinearBandit | ContextualBandit):
+        raise InvalidInstance(f"bandit: expected a LinearBandit or a ContextualBandit, got a {type(bandit).__name__}")
 
 
 def _checked_policy(policy: Any) -> Any:
@@ -309,9 +315,10 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
     best = len(bandit.optimal_arms)
     if best == bandit.n_arms:
         found.append("every arm is optimal: the regret is zero whatever is played")
-    elif best > 1:
+    elif best > getattr(bandit, "n_contexts", 1):
         found.append(
-            f"{best} arms are optimal: none of them costs anything; the paper's guarantee for its policy assumes a single one"
+            f"{best} {'arms' if isinstance(bandit, LinearBandit) else 'pairs (context, arm)'} are optimal: none of them costs "
+            "anything; the paper's guarantee for its policy assumes a single one"
         )
     if isinstance(experiment.policy, Policy):
         found.extend(experiment.policy.notes(experiment.setting))

@@ -19,7 +19,7 @@ the first arm of its list first.
 
 Deviations from the paper: least squares use all batches so far (as the published code does; the paper's are those of one
 batch), without the code's ridge of 1; designs live in the span of the arms that are left; the regret program is solved to
-10^-4 by the `Allocator`, where the code asks SCS for an absolute 10^-2, more than the right-hand sides Δ²/2 of small gaps
+10^-8 by the `Allocator`, where the code asks SCS for an absolute 10^-2, more than the right-hand sides Δ²/2 of small gaps
 (docs/policies.md has what this changes).
 """
 

@@ -400,15 +400,16 @@ def test_a_vector_can_be_given_inline(text, values):
     np.testing.assert_array_equal(read_vector("--theta", text), values)
 
 
-@pytest.mark.parametrize(
-    "text", ["", ",", "1,,2", "a,b", "1;2", "1 2", "nan,1", "1,inf", "1e400", "theta.txt", "[1,2]", "é"]
-)
+@pytest.mark.parametrize("text", ["", ",", "1,,2", "a,b", "1;2", "1 2", "nan,1", "1,inf", "1e400", "[1,2]", "é"])
 def test_inline_junk_is_refused_with_the_option_it_was_given_to(text):
     with pytest.raises(ao.AllocoptError, match=r"^--theta: expected"):
         read_vector("--theta", text)
 
 
 VECTORS = {
+    "theta.txt": ("# θ of the paper\n0.1 -2\t3\n", None),
+    "theta": ("0.1;\n-2;\n3\n", None),
+    "theta.dat": ("theta\n0.1\n-2  # the second\n\n3\n", None),
     "row.csv": ("0.1,-2,3\n", None),
     "column.csv": ("0.1\n-2\n3\n", None),
     "header.csv": ("theta\n0.1\n-2\n3\n", None),

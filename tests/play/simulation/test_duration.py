@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import allocopt as ao
-from allocopt.base.errors import TakesLong
+from allocopt.base.errors import SlowWarning
 from allocopt.play.simulation import duration
 from allocopt.play.simulation.simulate import simulate
 
@@ -15,7 +15,7 @@ BANDIT = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
 def test_a_long_simulation_is_announced_with_its_time_before_it_is_played(monkeypatch):
     monkeypatch.setattr(duration, "_MANY", 1000)
     monkeypatch.setattr(duration, "_seconds_a_round", lambda experiment: 3600.0)
-    with pytest.warns(TakesLong, match=r"horizon: 2 runs of 1000 rounds will take about .* (days|years)"):
+    with pytest.warns(SlowWarning, match=r"horizon: 2 runs of 1000 rounds will take about .* (days|years)"):
         simulate("LinUCB", BANDIT, 1000, runs=2, rng=0)
     monkeypatch.setattr(duration, "_seconds_a_round", lambda experiment: 0.29)
     with warnings.catch_warnings():

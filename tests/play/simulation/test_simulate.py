@@ -169,7 +169,7 @@ class Silly:
         ),
         (lambda: simulate(Silly(0, phases=3), BANDIT, 10, 5), "policy Silly: expected the player's phases to be Phase"),
         (lambda: simulate(UCB(), BANDIT, "many", 5), "horizon: expected a whole number >= 3, got 'many'"),
-        (lambda: simulate(UCB(), [[1, 0]], 10, 5), "bandit: expected a LinearBandit, got a list"),
+        (lambda: simulate(UCB(), [[1, 0]], 10, 5), "bandit: expected a LinearBandit or a ContextualBandit, got a list"),
         (lambda: simulate("UBC", BANDIT, 10, 5), "policy: expected one of"),
         (lambda: simulate(UCB, BANDIT, 10, 5), "policy: expected a policy such as UCB(), got the class UCB"),
         (
