@@ -2,8 +2,8 @@ r"""A first allocation by multiplicative steps on a smoothed maximum, for progra
 
 With F(α) = (1/p) log Σ_j g_j(α)^p + log Σα, π_j ∝ g_j^p and λ_j = π_j/g_j, the derivative of F in α_i is (1 − price_i)/Σα, where
 price_i = Σα Σ_j λ_j (a_iᵀM^-1b_j)² averages to 1 under α. So α_i ← α_i price_i^η raises what is worth more than it costs and lowers
-the rest; η = 1/(1 + p) keeps it from overshooting (for p → 0 that is Titterington's algorithm for D-optimal designs). p grows from step
-to step. One step takes four products of all rows with r×r, less than a Newton step on a few times r arms.
+the rest; η = 1/(1 + p) keeps it from overshooting (for p → 0 that is Titterington's algorithm for D-optimal designs). p grows from
+step to step. One step takes four products of all rows with r×r, less than a Newton step on a few times r arms.
 """
 
 from __future__ import annotations
