@@ -9,7 +9,7 @@ DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time entry-points scale story clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time entry-points tracking scale story cluster kills clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -85,6 +85,9 @@ arena: $(STAMP)
 finite-time: $(STAMP)
 	$(BIN)/python benchmarks/finite_time.py
 
+tracking: $(STAMP)
+	$(BIN)/python benchmarks/tracking.py
+
 proofs: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 
@@ -96,6 +99,12 @@ scale: $(STAMP)
 
 story: $(STAMP)
 	$(BIN)/python benchmarks/story.py
+
+cluster: $(STAMP)
+	$(BIN)/python benchmarks/cluster.py
+
+kills: $(STAMP)
+	$(BIN)/python benchmarks/kills.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

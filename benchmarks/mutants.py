@@ -102,7 +102,7 @@ LOADED = (
     "flint",
     "pytest",
     "hypothesis",
-    "joblib",
+    "cloudpickle",
     "threadpoolctl",
     "_pytest.assertion.rewrite",
 )

@@ -18,7 +18,11 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted(page for page in (ROOT / "docs").glob("**/*.md") if "generated" not in page.parts)
 BLOCK = re.compile(r"^```(python|\{code-cell\}|sh|toml)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # not `python script.py`: worker processes would run such a script again
-RUN = "import sys; name = sys.argv[1]; exec(compile(open(name).read(), name, 'exec'), {'__name__': '__main__'})"
+RUN = """
+import sys, warnings
+warnings.filterwarnings("ignore", ".*compiles.*this once")  # said where nothing is compiled yet
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), {"__name__": "__main__"})
+"""
 SHELL = "import subprocess as _s; _s.run(['bash', '-euo', 'pipefail', '-c', {!r}], check=True)"
 
 

@@ -16,7 +16,7 @@ MOST_LINES_OF_A_FUNCTION = 60  # where algorithms and certificates are, docstrin
 HEAVY = (
     "numba", "matplotlib", "cvxpy", "dask", "distributed", "networkx", "flint", "pyarrow", "pandas",
     "scipy.optimize", "scipy.stats", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
-    "joblib",
+    "cloudpickle",
 )  # fmt: skip
 """Packages that are loaded when they are needed: the only ones that may be imported inside a function."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, pairwise
@@ -73,7 +74,7 @@ class GraphArms(Tabular):
         chosen = self.theta if theta is None else theta
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
-        return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+        return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
 
     def plot(self, solution: Any, **options: Any) -> Any:
         """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
@@ -82,7 +83,7 @@ class GraphArms(Tabular):
     def _table(self) -> Table:
         columns: dict[str, Any] = {
             "arm": np.arange(len(self.arms)),
-            "label": [label_text(label) for label in self.labels],
+            "label": list(label_texts(self.labels)),
         }
         if self.theta is not None:
             columns["mean"] = self.arms @ self.theta
@@ -94,16 +95,29 @@ class GraphArms(Tabular):
         return Table("Arms of a graph", facts, columns)
 
 
-def label_text(label: Any) -> str:
-    """A label in a few words: the nodes of a path, the edges of anything else."""
+def label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
+    """All labels in a few words, no two alike: of parallel edges the key is said, where the nodes do not tell them apart."""
+    texts = [label_text(label) for label in labels]
+    counts = Counter(texts)
+    return tuple(
+        text if counts[text] == 1 else label_text(label, keys=True) for text, label in zip(texts, labels, strict=True)
+    )
+
+
+def label_text(label: Any, *, keys: bool = False) -> str:
+    """A label in a few words: the nodes of a path, the edges of anything else; with their ``keys`` where they have them."""
     edges = (
         label if isinstance(label, tuple) and label and all(isinstance(e, tuple) and len(e) >= 2 for e in label) else ()
     )
     if not edges:
         return str(label)
     if all(one[1] == other[0] for one, other in pairwise(edges)):
-        return "→".join([str(edges[0][0]), *(str(edge[1]) for edge in edges)])
-    return ", ".join(f"{edge[0]}-{edge[1]}" for edge in edges)
+        return "→".join([str(edges[0][0]), *(f"{edge[1]}{_key(edge, keys)}" for edge in edges)])
+    return ", ".join(f"{edge[0]}-{edge[1]}{_key(edge, keys)}" for edge in edges)
+
+
+def _key(edge: tuple[Any, ...], said: bool) -> str:
+    return f"[{edge[2]}]" if said and len(edge) > 2 else ""
 
 
 def path_arms(

@@ -78,11 +78,11 @@ class SlowWarning(UserWarning):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve. ``solution`` is the best certified answer so far (``None`` if there was none yet).
+    """Ctrl-C. ``solution`` is the best certified answer of a solve so far (``None`` if there was none yet, or nothing was solved).
 
     It is a ``KeyboardInterrupt``, so programs that do not ask for it stop as they always did.
     """
 
-    def __init__(self, solution: Solution | None) -> None:
-        super().__init__("interrupted; the best certified answer so far is in .solution")
+    def __init__(self, solution: Solution | None, what_is_known: str | None = None) -> None:
+        super().__init__(what_is_known or "interrupted; the best certified answer so far is in .solution")
         self.solution = solution

@@ -31,6 +31,7 @@ from allocopt.certify.verdict import (
     nothing_to_decide,
     undecided,
 )
+from allocopt.model.arms import on_client
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
@@ -59,6 +60,7 @@ def solve(
     start: Solution | None = None,
     settings: Settings | None = None,
     road: str | None = None,
+    client: Any = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -87,6 +89,8 @@ def solve(
         variable ALLOCOPT_ROAD. "compiled" makes the machine code where there is none, and takes numpy for what it is not made
         for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, targets that are not arms.
         ``stats["road"]`` says which it was.
+    client : dask.distributed.Client, optional
+        For arms in a Dask array: the cluster whose workers look at them (by default the one that persisted it, or Dask's default one).
     **options
         Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
@@ -112,6 +116,9 @@ def solve(
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    if client is not None:
+        with on_client(client):
+            return solve(program, method, tol, max_seconds, callback, start, settings, road, **options)
     asked, settings = _named(method, settings, options)
     road = pinned_road(road)
     if start is not None:
@@ -291,7 +298,10 @@ def solve_streamed(
 ) -> Solution:
     """`solve` for arms that are looked at block by block."""
     monitor = Monitor(None, "active-set", tol, max_seconds, callback)
-    problem = StreamedProblem(program)
+    try:
+        problem = StreamedProblem(program)
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
     stats: dict[str, Any] = {}
     reason = None
 
@@ -320,11 +330,18 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: ArrayLike, theta: ArrayLike, noise_variance: ArrayLike = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: ArrayLike,
+    theta: ArrayLike,
+    noise_variance: ArrayLike = 1.0,
+    *,
+    tie_tolerance: float = TIE,
+    client: Any = None,
+    **how: Any,
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
-    ``how`` is passed to `solve` (method, tol, max_seconds, callback, road and the method's options).
+    ``client`` is the Dask cluster that looks at arms in a Dask array; ``how`` is passed to `solve` (method, tol, max_seconds,
+    callback, road and the method's options).
 
     Examples
     --------
@@ -332,10 +349,19 @@ def regret_constant(
     >>> round(ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).value, 6)
     8.0
     """
-    return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
+    if client is not None:
+        with on_client(client):
+            return regret_constant(arms, theta, noise_variance, tie_tolerance=tie_tolerance, **how)
+    try:
+        program = regret(LinearBandit(arms, theta, noise_variance, tie_tolerance))
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    return solve(program, **how)
 
 
-def optimal_pulls(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(
+    arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, client: Any = None, **how: Any
+) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples
@@ -344,4 +370,11 @@ def optimal_pulls(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float
     >>> ao.optimal_pulls([[1, 0], [0, 1]], [0, 0.5], 1000).allocation.round(3)
     array([   inf, 84.268])
     """
-    return solve(horizon(arms, gaps, n, constant=constant), **how)
+    if client is not None:
+        with on_client(client):
+            return optimal_pulls(arms, gaps, n, constant=constant, **how)
+    try:
+        program = horizon(arms, gaps, n, constant=constant)
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    return solve(program, **how)

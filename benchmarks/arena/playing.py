@@ -106,10 +106,13 @@ def trial(cell: Cell, seed: int = 0) -> tuple[Cell, float]:
         return time.process_time() - begun
 
     try:
-        first = seconds(1)  # may load what was compiled
+        simulate(
+            cell.policy, bandit, 10, 1, rng=seed, blockwise=cell.blockwise, workers=1
+        )  # compiles, or loads what was compiled
+        first = seconds(1)
     except SolverFailed:
         return cell, 0.01  # playing it will say so
-    one = seconds(1) if first < SLOW_TRIAL + 2.0 else first
+    one = min(first, seconds(1)) if first < SLOW_TRIAL else first
     return cell, max((seconds(4) - one) / 3.0, 0.1 * one) if one < 0.02 else one
 
 
@@ -133,6 +136,8 @@ class Arena:
     played: dict[Cell, Played] = field(default_factory=dict)
     left_out: list[Cell] = field(default_factory=list)
     failed: dict[Cell, str] = field(default_factory=dict)
+    late: float = np.inf
+    """When nothing is begun any more."""
     seconds: dict[Cell, float] = field(default_factory=dict)
     """Of one run, as tried or played."""
 
@@ -140,15 +145,15 @@ class Arena:
         """All horizons, shortest first; what is left of the wall clock is shared out anew before each."""
         shares = {n: share for n, (share, _) in HORIZONS.items() if n <= self.longest}
         started, efficiency = time.perf_counter(), 1.0
+        self.late = started + LATEST * self.budget
         for n, share in shares.items():
             begun = time.perf_counter()
             left = max(self.budget - (begun - started), 0.05 * self.budget)
             wall = left * share / sum(x for m, x in shares.items() if m >= n)
             wanted = self._wanted(n, self.workers * wall * efficiency)
             tasks = [(cell, runs, str(self.folder)) for cell, runs in sorted(wanted.items(), key=lambda x: -x[1])]
-            late = started + LATEST * self.budget
             used = 0.0
-            for found in self._results(play, (task for task in tasks if time.perf_counter() < late)):
+            for found in self._results(play, self._in_time(tasks)):
                 if found.failure:
                     self.failed[found.cell] = found.failure
                     continue
@@ -165,6 +170,10 @@ class Arena:
                 f"n = {n:.0e}: {len(wanted) - len(missing)} cells, {sum(wanted.values())} runs, {took:.0f} s (planned {wall:.0f} s)"
                 + (f"; {len(missing)} cells were too late, the next call plays them" if missing else "")
             )
+
+    def _in_time(self, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Tasks, as long as there is time to begin one."""
+        return (task for task in tasks if time.perf_counter() < self.late)
 
     def _results(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         if self.client is not None:
@@ -208,8 +217,8 @@ class Arena:
             else:
                 grows = large + 10.0 * max(large - small, 0.0) if np.isfinite(large) else np.inf
                 self.seconds[cell] = max(grows, 3.0 * large) if cell.policy in SOLVE_OFTEN else 10.0 * large
-        self.seconds |= dict(self._results(trial, [(cell,) for cell in unknown]))
-        return {cell: self.seconds[cell] for cell in cells}
+        self.seconds |= dict(self._results(trial, self._in_time([(cell,) for cell in unknown])))
+        return {cell: self.seconds.get(cell, np.inf) for cell in cells}
 
 
 def pour(costs: dict[Cell, float], seconds: float, most: int) -> dict[Cell, int]:

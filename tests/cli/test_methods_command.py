@@ -55,3 +55,11 @@ def test_an_unknown_method_is_refused_with_those_that_there_are():
     assert isinstance(result.exception, InvalidOption)
     with pytest.raises(InvalidOption, match=r"method: expected one of closed-form, .*, got 'simplex'"):
         raise result.exception
+
+
+def test_precompile_says_when_machine_code_is_in_place():
+    pytest.importorskip("numba", reason="there is nothing to compile with")
+    said = CliRunner().invoke(app, ["precompile"])
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith("machine code is in place")
+    assert json.loads(CliRunner().invoke(app, ["precompile", "--json"]).output)["seconds"] >= 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.base.errors import SolverFailed
+from allocopt.base.long_runs.cluster import ClusterLost
 from allocopt.base.tolerances import BINDING
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.by_block.bounded import price_within_bounds
@@ -131,6 +132,8 @@ class StreamedProblem:
             return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
         try:
             return self.price(known[0], self.part(known[0]), known[1], known[2], last=True).bounds
+        except ClusterLost:
+            raise  # nothing is wrong with the pair
         except SolverFailed:
             return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
 

@@ -22,8 +22,11 @@ from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.reduction import Quotient, reduce
 from allocopt.certify.verdict import recertify
+from allocopt.model.arms import DaskArms
+from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import OBSERVED, AllocationProgram
+from allocopt.model.programs import g_optimal, horizon_at_level, regret
 from allocopt.model.solution import Solution
 
 __all__ = ["FORMAT", "VERSIONS", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
@@ -44,6 +47,7 @@ def save_solution(solution: Solution, path: str | PathLike[str], *, overwrite: b
 
 def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[str, Any]:
     """The content of a proof file; ``witness`` is the quotient that the solution's assumptions are about, if not that of `reduce`."""
+    solution = _gathered(solution)
     program = solution.program
     if witness is None and program.blocks is not None and solution.assumptions:
         # arms that depend on each other up to rounding were judged by a sample: the file judges them as it lists them
@@ -68,6 +72,23 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
         "allocation": _numbers(solution.allocation),
         "multipliers": _numbers(solution.multipliers),
     }
+
+
+def _gathered(solution: Solution) -> Solution:
+    """The solution with its arms in this process, where they are on a cluster."""
+    blocks, origin = solution.program.blocks, solution.program.origin
+    if blocks is None or not isinstance(blocks.store, DaskArms):
+        return solution
+    arms = blocks.store.gathered("a proof file, or an exact proof,")
+    if origin.bandit is not None:
+        b = origin.bandit
+        program = regret(LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels))
+    elif origin.gaps is not None:
+        assert origin.number is not None
+        program = horizon_at_level(arms, origin.gaps, origin.number, origin.horizon, origin.constant)
+    else:
+        program = g_optimal(arms)
+    return dataclasses.replace(solution, program=program)
 
 
 def _witness(solution: Solution) -> Quotient:

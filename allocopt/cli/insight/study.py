@@ -50,7 +50,7 @@ def study_command(
                 last[:] = [progress]
                 show(progress)
 
-            result = study(checked, folder, workers=workers, dask=dask, callback=callback)
+            result = study(checked, folder, workers=workers, client=dask, callback=callback)
     except KeyboardInterrupt:
         done = f"{last[0].done} of {last[0].total} instances are" if last else "what was finished is"
         say_interrupted(f"interrupted: {done} kept in {folder}; the same command goes on from there")

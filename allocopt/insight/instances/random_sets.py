@@ -14,15 +14,12 @@ import numpy as np
 
 from allocopt.actions.graphs import LIMIT, path_arms, spectral_arms
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
-from allocopt.base.machine import check_memory
-from allocopt.base.validation import Array, positive_number, whole_number
-from allocopt.insight.instances.exact import generator
+from allocopt.base.validation import Array, in_range, positive_number, whole_number
+from allocopt.insight.instances.exact import MOST_ENTRIES, check_size, generator
 from allocopt.model.bandit import LinearBandit
 
 _MOST_NODES: Final = 2000
 """Of a spectral instance: its Laplacian is diagonalised as a dense matrix, in a few seconds."""
-_MOST_ENTRIES: Final = 125_000_000
-"""Of a matrix of paths: 1 GB."""
 
 
 def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
@@ -37,9 +34,9 @@ def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
     LinearBandit(n_arms=20, dim=5, optimal_arms=[18], gap_min=0.0753144, gap_max=1.59669, noise_variance=1)
     """
     d = whole_number("dim", dim, InvalidInstance, least=1)
-    k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
+    k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, d)
     rng = generator(seed)
-    _check_room(k, d)
     arms = _unit_rows(rng.normal(size=(k, d)))
     theta = rng.normal(size=d)
     arms.flags.writeable = False  # so that LinearBandit shares it
@@ -57,17 +54,22 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     12
     """
     d = whole_number("dim", dim, InvalidInstance, least=1)
-    k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
+    k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, d)
     m = whole_number("n_clusters", n_clusters, InvalidInstance, least=1)
     spread = positive_number("radius", radius, InvalidInstance)
     if m > k:
         raise InvalidInstance(f"n_clusters: expected at most n_arms = {k}, got {m}")
     rng = generator(seed)
-    _check_room(k, d)
     centres = _unit_rows(rng.normal(size=(m, d)))
     offsets = rng.normal(size=(k, d)) * (spread / math.sqrt(d))
     theta = rng.normal(size=d)
-    return LinearBandit(centres[np.arange(k) % m] + offsets, theta / np.linalg.norm(theta))
+    arms = centres[np.arange(k) % m] + offsets
+    if m == 1 and (arms == arms[0]).all():
+        raise InvalidInstance(
+            f"radius: expected one that tells the arms of a cluster apart, got {spread!r}: all are equal"
+        )
+    return LinearBandit(arms, theta / np.linalg.norm(theta))
 
 
 def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int = 0) -> LinearBandit:
@@ -84,12 +86,13 @@ def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int
     d = whole_number("dim", dim, InvalidInstance, least=2)
     k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
     delta = positive_number("gap", gap, InvalidInstance)
+    in_range("gap", np.array([delta]), InvalidInstance)
+    check_size("n_arms", k, d)
     m = whole_number("ties", ties, InvalidInstance, least=1)
     if m > k - 1:
         raise InvalidInstance(f"ties: expected at most n_arms - 1 = {k - 1}, got {m}")
     if delta >= 1:
         raise InvalidInstance(f"gap: expected a number in (0, 1), smaller than the ordinary gap, got {delta!r}")
-    _check_room(k, d)
     first = np.where(np.arange(k) <= m, delta, 1.0)
     first[0] = 0.0
     return LinearBandit(
@@ -112,7 +115,7 @@ def spectral(n_nodes: int, n_vectors: int, graph: str = "path", seed: int = 0) -
     4
     """
     n = whole_number("n_nodes", n_nodes, InvalidInstance, least=2)
-    wanted = whole_number("n_vectors", n_vectors, InvalidInstance, least=1)
+    wanted = whole_number("n_vectors", n_vectors, InvalidInstance, least=2)  # on the first one, all nodes are equal
     if n > _MOST_NODES:
         raise InvalidInstance(f"n_nodes: expected at most {_MOST_NODES}, got {n}")
     if wanted > n:
@@ -150,7 +153,7 @@ def grid_paths(rows: int, columns: int, seed: int = 0) -> LinearBandit:
     if min(height, length) > 40 or math.comb(height + length - 2, height - 1) > LIMIT:
         raise InvalidInstance(f"rows: a grid of {height} × {length} has more than {LIMIT} paths")
     entries = math.comb(height + length - 2, height - 1) * (2 * height * length - height - length)
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_ENTRIES:
         raise InvalidInstance(
             f"rows: the paths of a grid of {height} × {length} fill {8e-9 * entries:.1f} GB, more than 1 GB"
         )
@@ -197,11 +200,6 @@ def independent_value(make: Callable[..., LinearBandit], **parameters: Any) -> f
     if bandit.n_arms > bandit.dim or bandit.rank < bandit.n_arms:
         return None
     return float(np.sum(2.0 / bandit.gaps[bandit.suboptimal_arms]))
-
-
-def _check_room(n_arms: int, dim: int) -> None:
-    """Refuse arms that would not fit into memory; while they are made there are two copies of them."""
-    check_memory(2 * 8 * n_arms * dim, f"n_arms: {n_arms} arms of {dim} entries", InvalidInstance)
 
 
 def _unit_rows(rows: Array) -> Array:

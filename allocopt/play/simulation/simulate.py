@@ -7,11 +7,14 @@ in the same rounds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import re
 import time
+from collections.abc import Callable, Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ import numpy as np
 from allocopt.base.atomic_files import file_path
 from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.model.bandit import LinearBandit
@@ -102,9 +105,9 @@ def simulate(
     keep_pulls : bool, optional
         Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
-        Processes (joblib's loky). By default 1 for less than 10⁸ rounds in all, else one per core.
-    client : dask.distributed.Client, optional
-        Plays the runs on a Dask cluster instead.
+        Processes. By default 1 for less than 10⁸ rounds in all, else one per core.
+    client : dask.distributed.Client or str, optional
+        Plays the runs on a Dask cluster instead: a client, or the address of a scheduler.
     checkpoint : path, optional
         A folder that keeps every finished chunk of runs. The same call with the same folder goes on where it was stopped, by
         Ctrl-C, kill -9 or a power cut; a folder of another experiment is refused.
@@ -145,7 +148,8 @@ def simulate(
         conditions.check_policy(checked, experiment.policy_name, environment is not None, contexts)
         notes = _notes(experiment)
         if experiment.compiled:
-            say_before(f"simulate, {experiment.policy_name},", checked.run_blocks if blockwise else checked.run)
+            loop = checked.run_contexts if contexts else checked.run_blocks if blockwise else checked.run
+            say_before(f"simulate, {experiment.policy_name},", loop)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]
@@ -157,13 +161,15 @@ def simulate(
         done = sum(len(c.regret) for c in chunks.values())
         processes = _checked_workers(workers, client, horizon * (runs - done))
         warn_if_long(experiment, runs - done, processes if client is None else 1)
-        for chunk in played(experiment, todo, processes, client):
-            if store is not None:
-                store.save(chunk)
-            chunks[chunk.first] = chunk
-            done += len(chunk.regret)
-            if callback is not None:
-                callback(done, runs, time.perf_counter() - started)
+        under_way = played(experiment, todo, processes, client)
+        with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
+            for chunk in under_way:
+                if store is not None:
+                    store.save(chunk)
+                chunks[chunk.first] = chunk
+                done += len(chunk.regret)
+                if callback is not None:
+                    callback(done, runs, time.perf_counter() - started)
     ordered = [chunks[first] for first in sorted(chunks)]
     phases = tuple(of_run for chunk in ordered for of_run in chunk.phases)
     pulls = np.concatenate([c.pulls for c in ordered]).reshape(runs, -1, bandit.n_arms)
@@ -181,6 +187,20 @@ def simulate(
         pulls if keep else None,
         conditions.as_json(),
     )
+
+
+@contextlib.contextmanager
+def _interruptible(done: Callable[[], int], runs: int, folder: Path | None) -> Iterator[None]:
+    """Ctrl-C says what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept without a checkpoint"
+            if folder is None
+            else f"{done()} of {runs} runs are kept in {folder}"
+        )
+        raise Interrupted(None, f"interrupted; {kept}") from None
 
 
 def default_times(horizon: int) -> IntArray:

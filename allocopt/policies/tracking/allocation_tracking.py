@@ -285,8 +285,8 @@ def evidence_to_collect(
 ) -> tuple[Array, Array]:
     """The evidence against each rival that is worth its price, and the gaps that it is about.
 
-    Both are 0 for the leader and its copies. κ_x is the least of (Δ̂_y + ``expected``)/(what a pull of y adds to E_x) over all arms y but the
-    leader: a pull of y multiplies s_x² by 1 − ⟨y, G^-1(x − x̂)⟩²/((1 + ||y||²_{G^-1})||x − x̂||²_{G^-1}).
+    Both are 0 for the leader and its copies. κ_x is the least of (Δ̂_y + ``expected``)/(what a pull of y adds to E_x) over all
+    arms y but the leader: a pull of y multiplies s_x² by 1 − ⟨y, G^-1(x − x̂)⟩²/((1 + ||y||²_{G^-1})||x − x̂||²_{G^-1}).
     """
     away = coordinates - coordinates[leader]
     images = away @ estimate.inverse

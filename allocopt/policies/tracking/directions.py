@@ -64,15 +64,17 @@ class Rivals(NamedTuple):
     @classmethod
     def blank(cls, r: int, k: int) -> Rivals:
         """Room for so many."""
-        each = [np.zeros(k) for _ in range(4)]
         return cls(
-            np.zeros(k, np.int64),
-            np.zeros((r, k)),
-            *each,
-            np.zeros((r, r)),
-            np.zeros(r),
-            np.zeros(r),
-            np.zeros((r, r)),
+            place=np.zeros(k, np.int64),
+            rest=np.zeros((r, k)),
+            length=np.zeros(k),
+            whole=np.zeros(k),
+            logarithm=np.zeros(k),
+            worth=np.zeros(k),
+            metric=np.zeros((r, r)),
+            unit=np.zeros(r),
+            dual=np.zeros(r),
+            prices=np.zeros((r, r)),
         )
 
 

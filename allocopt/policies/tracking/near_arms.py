@@ -1,15 +1,16 @@
 r"""The arms that can matter now, so that the others need not be looked at.
 
-At an *anchor* all arms are looked at: with leader x0, gaps Δ, s_x = σ||x − x0||_{G^-1} and widths w_x = ||x||²_{G^-1} as they are then.
-Later G is larger, so no s and no w has grown, and by Cauchy–Schwarz a gap has shrunk by at most s_x·D,
-D = ||θ̂ − θ̂(anchor)||_{G(anchor)}/σ. If the leader has moved to x̂, gaps from it are larger, and distances from it at most s_x + ||x̂ − x0||.
-So while D <= 1 and σ||x̂ − x0||_{G^-1} <= S, an arm is *far* if
+At an *anchor* all arms are looked at, with leader x0, gaps Δ, s_x = σ||x − x0||_{G^-1} and widths w_x = ||x||²_{G^-1} as they are
+then. Later G is larger, so no s and no w has grown, and by Cauchy–Schwarz a gap has shrunk by at most s_x·D,
+D = ||θ̂ − θ̂(anchor)||_{G(anchor)}/σ. If the leader has moved to x̂, gaps from it are larger, and distances from it at most
+s_x + σ||x̂ − x0||_{G^-1}. So while D <= 1 and σ||x̂ − x0||_{G^-1} <= S, an arm is *far* if
 
     Δ_x − s_x > z̄ (s_x + S)             it is too unlikely to be the best to be worth anything (z_x > z̄), nor will it lead
     Δ_x − s_x >= B̄ w_x                   and it costs more than it can tell: b(x) <= (Σ_y λ_y ||y − x̂||²) w_x
 
 and it stays far while all these bounds hold: they are checked at every look, and where one does not, there is a new anchor. So
-decisions are the same as if all arms were looked at, and a look costs what the near arms cost.
+decisions are the same as if all arms were looked at (but for `patience`, which compares what near arms tell), and a look
+costs what the near arms cost.
 
 Where more than `MOST` arms are near (in the first rounds of a large set), about half as many of the likeliest rivals and of those
 arms that save most per regret are looked at, until a sixteenth has been added to the rounds: there decisions are

@@ -148,8 +148,8 @@ class OptimalTracking(Policy):
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
     patience : float
-        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0 that is
-        paid for at once; the trade is measured in docs/optimal-tracking.md.
+        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0, the
+        default, that is paid for at once; the trade is measured in docs/optimal-tracking.md.
     noise : {"given", "estimated"}
         Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
 
@@ -166,7 +166,7 @@ class OptimalTracking(Policy):
 
     outlook: str = "anytime"
     prudence: float = 1.0
-    patience: float = 0.7
+    patience: float = 0.0
     noise: str = "given"
 
     uses_variances = True

@@ -92,8 +92,12 @@ def solution_of(
     """A Solution from what the kernel returned with a code that says certified; ``program`` may be a Lazy one."""
     lower, upper, rounding, steps, warm, seconds = report
     method = "closed-form" if formula else "interior-point"
-    stats: dict[str, Any] = {"formula": "independent directions"} if formula else {"iterations": int(steps)}
-    stats |= {"road": "compiled", "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
+    stats: dict[str, Any] = {
+        "iterations": int(steps), "road": "compiled", "compiled": True, "warm": warm > 0, "seconds": seconds,
+        "rounding": rounding,
+    }  # fmt: skip
+    if formula:
+        stats["formula"] = "independent directions"
     details = _Details(program, allocation, multipliers, method, tol)
     binding: Any = Lazy(lambda: details.recertified.binding)
     coordinates: Any = Lazy(lambda: details.recertified.coordinates)

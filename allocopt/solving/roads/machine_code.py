@@ -77,7 +77,7 @@ def say_if_slow(what: str) -> None:
 def ready() -> ModuleType | None:
     """`allocopt.solving.kernel` if its machine code is loaded, or on disk and so loaded in a fraction of a second; else None."""
     if _loaded:
-        return None if _switched_off() else _loaded[0]
+        return _loaded[0]
     if _stale or why_no_machine_code() is not None or not _seems_on_disk():
         return None
     from allocopt.solving import kernel
@@ -96,6 +96,8 @@ def why_not_compiled() -> str:
 
 def compiled_kernel() -> ModuleType | None:
     """`loaded_or_made`, unless the road is pinned to numpy."""
+    if _loaded and "ALLOCOPT_ROAD" not in os.environ:  # in a loop of microseconds the rest would be seen
+        return _loaded[0]
     return None if pinned_road() == "numpy" else loaded_or_made()
 
 

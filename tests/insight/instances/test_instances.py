@@ -248,9 +248,3 @@ def test_without_networkx_the_error_names_what_to_install(monkeypatch):
     for name, parameters in (("grid-paths", {"rows": 2, "columns": 2}), ("spectral", {"n_nodes": 4, "n_vectors": 2})):
         with pytest.raises(ao.MethodUnavailable, match="pip install networkx"):
             instances.build(name, **parameters)
-
-
-@pytest.mark.parametrize("make", [instances.random_unit, instances.clustered, instances.near_ties])
-def test_arms_that_do_not_fit_into_memory_are_refused_at_once(make):
-    with pytest.raises(ao.InvalidInstance, match=r"n_arms: 10{15} arms of 50 entries would take 800 PB of memory, but .* are free"):
-        make(50, 10**15)

@@ -85,7 +85,9 @@ def test_a_dask_cluster_plays_the_same_runs():
         with pytest.raises(InvalidInstance, match="environment: reward: expected a finite number"):
             simulate(LinTS(), BANDIT, 500, 2, client=client, environment=lambda a, t, g: math.nan)
     same(remote, simulate(LinTS(), BANDIT, 500, 20, rng=9))
-    with pytest.raises(InvalidOption, match=r"client: expected a dask.distributed.Client, got a str"):
+    with pytest.raises(InvalidOption, match=r"client: expected a dask.distributed.Client, got a int"):
+        simulate(LinTS(), BANDIT, 500, 20, client=3)
+    with pytest.raises(InvalidOption, match=r"client: expected a Client or an address such as .* got 'tcp://nowhere'"):
         simulate(LinTS(), BANDIT, 500, 20, client="tcp://nowhere")
 
 
