@@ -46,6 +46,7 @@ from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
 from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
+from allocopt.solving.roads.starts import check_start
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
@@ -125,7 +126,7 @@ def solve(
     asked, settings = _named(method, settings, options)
     road = pinned_road(road)
     if start is not None:
-        _check_start(start, program, asked)
+        check_start(start, program, asked)
     if program.origin.answers:
         how: dict[str, Any] = {
             "method": method,
@@ -244,30 +245,6 @@ def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solut
             raise MethodUnavailable(f"road: there is no compiled one here: {why or 'numba does not work'}")
         return why or "no machine code yet: `allocopt precompile` or ao.precompile() makes it"
     return compiled_answer(program, tol, kernel)
-
-
-def _check_start(start: Any, program: AllocationProgram, asked: Method | None) -> None:
-    """Refuse what a solve cannot begin from."""
-    if not isinstance(start, Solution):
-        raise InvalidOption(f"start: expected a Solution, got a {type(start).__name__}")
-    if start.program.n_arms != program.n_arms:
-        theirs, ours = start.program.n_arms, program.n_arms
-        raise InvalidOption(f"start: expected the solution of a program with {ours} arms, got one with {theirs}")
-    if _multipliers(start.program) != _multipliers(program):
-        raise InvalidOption(
-            f"start: expected the solution of a program with constraints {_multipliers(program)}, "
-            f"got one with constraints {_multipliers(start.program)}"
-        )
-    if asked is not None and not asked.starts:
-        able = ", ".join(m.name for m in METHODS.values() if m.starts)
-        raise InvalidOption(f"start: method {asked.name!r} cannot begin from a solution; these can: {able}")
-
-
-def _multipliers(program: AllocationProgram) -> str:
-    """What a program's multipliers belong to."""
-    if program.blocks is not None or program.target_arms is not None:
-        return "of arms"
-    return f"of its own ({program.n_targets})"
 
 
 def _proven(reduction: Reduction, start: Solution) -> Bounds | None:
