@@ -10,14 +10,14 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
+from allocopt.actions.labels import label_texts
 from allocopt.actions.oracles import (
     Arc,
     Assignments,
@@ -108,31 +108,6 @@ class GraphArms(Tabular):
             "weights": "yes" if self.theta is not None else "no",
         }
         return Table("Arms of a graph", facts, columns)
-
-
-def label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
-    """All labels in a few words, no two alike: of parallel edges the key is said, where the nodes do not tell them apart."""
-    texts = [label_text(label) for label in labels]
-    counts = Counter(texts)
-    return tuple(
-        text if counts[text] == 1 else label_text(label, keys=True) for text, label in zip(texts, labels, strict=True)
-    )
-
-
-def label_text(label: Any, *, keys: bool = False) -> str:
-    """A label in a few words: the nodes of a path, the edges of anything else; with their ``keys`` where they have them."""
-    edges = (
-        label if isinstance(label, tuple) and label and all(isinstance(e, tuple) and len(e) >= 2 for e in label) else ()
-    )
-    if not edges:
-        return str(label)
-    if all(one[1] == other[0] for one, other in pairwise(edges)):
-        return "→".join([str(edges[0][0]), *(f"{edge[1]}{_key(edge, keys)}" for edge in edges)])
-    return ", ".join(f"{edge[0]}-{edge[1]}{_key(edge, keys)}" for edge in edges)
-
-
-def _key(edge: tuple[Any, ...], said: bool) -> str:
-    return f"[{edge[2]}]" if said and len(edge) > 2 else ""
 
 
 def path_arms(

@@ -15,6 +15,7 @@ from strategies import grid
 
 import allocopt as ao
 from allocopt import graphs
+from allocopt.actions.labels import label_texts
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
 
 
@@ -297,5 +298,5 @@ def test_paths_over_parallel_edges_have_labels_of_their_own():
     assert len(set(labels)) == 3
     assert set(labels) == {"s→a[bus]→t[0]", "s→a[train]→t[0]", "s→t"}
     doubled = nx.MultiGraph([("a", "b", 0), ("a", "b", 1)])
-    trees = graphs.label_texts(graphs.spanning_tree_arms(doubled).labels)
+    trees = label_texts(graphs.spanning_tree_arms(doubled).labels)
     assert len(set(trees)) == 2
