@@ -1,4 +1,4 @@
-"""The compiled certificate step by step: every formula of the theorem, so that no factor goes missing where another one would hide it."""
+"""The compiled certificate step by step: every formula, so that no factor goes missing where another one would hide it."""
 
 from fractions import Fraction
 
@@ -206,9 +206,8 @@ def nothing(columns, alpha, lam, gap_error=0.0, ratios=None):
     info, out = np.full(3, 7.0), np.empty(k)
     found = np.concatenate([np.zeros(k), alpha]), np.zeros(2 * k), lam, np.ones(k)
     with np.errstate(all="ignore"):
-        steps.certify(
-            (np.arange(k), 1.0, columns, np.ones(k) if ratios is None else ratios), found, False, np.ones(k), gap_error, out, out.copy(), info
-        )  # fmt: skip
+        problem = np.arange(k), 1.0, columns, np.ones(k) if ratios is None else ratios
+        steps.certify(problem, found, False, np.ones(k), gap_error, out, out.copy(), info)
     return info.tolist() == [0.0, np.inf, np.inf]
 
 
