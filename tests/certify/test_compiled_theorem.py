@@ -220,3 +220,28 @@ def test_nothing_is_claimed_where_a_number_is_out_of_range():
     assert nothing(plane, np.ones(2), np.full(2, 1e200))  # strength² is not a number
     assert nothing(plane, np.ones(2), np.ones(2), gap_error=0.2)  # drift
     assert nothing(plane, np.ones(2), np.ones(2), ratios=np.array([1e-170, 1e-170]))
+
+
+@pytest.mark.parametrize(
+    "found", [(np.inf, 1.0), (np.nan, 1.0), (1.0, np.inf), (1.0, 0.0), (1.0, np.nan), (np.inf, 0.0)]
+)
+def test_nothing_is_claimed_from_constraints_or_prices_that_are_no_numbers(found, monkeypatch):
+    monkeypatch.setattr(steps, "largest_constraint_and_price", lambda *_: found)
+    assert nothing(np.eye(2), np.ones(2), np.ones(2))
+
+
+def test_nothing_is_claimed_where_the_second_change_of_basis_is_a_large_one(monkeypatch):
+    monkeypatch.setattr(steps, "near_identity", lambda basis: False)
+    assert nothing(np.eye(2), np.ones(2), np.ones(2))
+
+
+def test_nothing_is_claimed_where_the_second_change_of_basis_is_singular(monkeypatch):
+    answers = iter([whitener(np.eye(2), np.ones(2), None), (False, np.eye(2))])
+    monkeypatch.setattr(steps, "whitener", lambda *_: next(answers))
+    assert nothing(np.eye(2), np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize(("drift", "claimed"), [(0.05, True), (0.100001, False), (np.nan, False), (np.inf, False)])
+def test_nothing_is_claimed_beyond_the_largest_drift(drift, claimed, monkeypatch):
+    monkeypatch.setattr(steps, "drift_of", lambda *_: drift)
+    assert nothing(np.eye(2), np.ones(2), np.ones(2)) is not claimed
