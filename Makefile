@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 STAMP := $(VENV)/.installed-for-developers
+DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret finite-time scale story clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time entry-points tracking scale story cluster kills clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -18,6 +19,10 @@ $(USER_STAMP): pyproject.toml
 
 $(STAMP): pyproject.toml $(USER_STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(DOCS_STAMP): pyproject.toml $(USER_STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 demo: $(USER_STAMP)
@@ -37,6 +42,11 @@ torture: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py $(if $(ALLOCOPT_MUTANTS),--most $(ALLOCOPT_MUTANTS))
+
+.PHONY: docs
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -E -W --keep-going -q -c docs . build/site
+	@echo "The site is in build/site: open build/site/index.html"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -69,17 +79,32 @@ routing: $(STAMP)
 regret: $(STAMP)
 	$(BIN)/python benchmarks/regret.py
 
+arena: $(STAMP)
+	$(BIN)/python benchmarks/arena.py $(if $(ALLOCOPT_MINUTES),--minutes $(ALLOCOPT_MINUTES))
+
 finite-time: $(STAMP)
 	$(BIN)/python benchmarks/finite_time.py
 
+tracking: $(STAMP)
+	$(BIN)/python benchmarks/tracking.py
+
 proofs: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
+
+entry-points: $(STAMP)
+	$(BIN)/python benchmarks/entry_points.py
 
 scale: $(STAMP)
 	$(BIN)/python benchmarks/scale.py
 
 story: $(STAMP)
 	$(BIN)/python benchmarks/story.py
+
+cluster: $(STAMP)
+	$(BIN)/python benchmarks/cluster.py
+
+kills: $(STAMP)
+	$(BIN)/python benchmarks/kills.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,10 +7,10 @@
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from allocopt.base.version import __version__
 
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without loading typing
 if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below load what is asked for
     from allocopt import policies as policies
     from allocopt.actions import graphs as graphs
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.actions.spanner import Spanner as Spanner
     from allocopt.actions.spanner import barycentric_spanner as barycentric_spanner
     from allocopt.base.errors import AllocoptError as AllocoptError
+    from allocopt.base.errors import CompilingWarning as CompilingWarning
     from allocopt.base.errors import Infeasible as Infeasible
     from allocopt.base.errors import Interrupted as Interrupted
     from allocopt.base.errors import InvalidFile as InvalidFile
@@ -30,7 +31,9 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.base.errors import LicenseMissing as LicenseMissing
     from allocopt.base.errors import MethodUnavailable as MethodUnavailable
     from allocopt.base.errors import NotProven as NotProven
+    from allocopt.base.errors import SlowWarning as SlowWarning
     from allocopt.base.errors import SolverFailed as SolverFailed
+    from allocopt.base.version import bibtex as bibtex
     from allocopt.certify.enclosure import Enclosure as Enclosure
     from allocopt.certify.proofs.reading import load_solution as load_solution
     from allocopt.insight import constants as constants
@@ -64,6 +67,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time the tables below
     from allocopt.solving.allocator import Allocator as Allocator
     from allocopt.solving.batch import BatchSolution as BatchSolution
     from allocopt.solving.batch import solve_many as solve_many
+    from allocopt.solving.roads.machine_code import precompile as precompile
     from allocopt.solving.solve import optimal_pulls as optimal_pulls
     from allocopt.solving.solve import regret_constant as regret_constant
     from allocopt.solving.solve import solve as solve
@@ -84,9 +88,10 @@ _NAMES = {
     "actions.oracle_allocation": ("OracleAllocation", "oracle_allocation"),
     "actions.oracle_spanner": ("OracleSpanner",),
     "actions.spanner": ("Spanner", "barycentric_spanner"),
+    "base.version": ("bibtex",),
     "base.errors": (
-        "AllocoptError", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption", "InvalidProgram",
-        "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SolverFailed",
+        "AllocoptError", "CompilingWarning", "Infeasible", "Interrupted", "InvalidFile", "InvalidInstance", "InvalidOption",
+        "InvalidProgram", "InvalidProof", "LicenseMissing", "MethodUnavailable", "NotProven", "SlowWarning", "SolverFailed",
     ),
     "certify.enclosure": ("Enclosure",),
     "model.progress": ("Progress",),
@@ -106,6 +111,7 @@ _NAMES = {
     "play.simulation.simulate": ("simulate",),
     "solving.allocator": ("Allocator",),
     "solving.batch": ("BatchSolution", "solve_many"),
+    "solving.roads.machine_code": ("precompile",),
     "solving.solve": ("optimal_pulls", "regret_constant", "solve"),
 }  # fmt: skip
 """The public classes and functions by the module that holds them."""
@@ -115,18 +121,19 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
-    value: Any
-    if name in _MODULES:
-        value = importlib.import_module(f"allocopt.{_MODULES[name]}")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or type checkers would believe in every name
+
+    def __getattr__(name):
+        """Load a public name when it is first asked for: ``import allocopt`` itself loads not even NumPy."""
+        if name in _MODULES:
+            value = importlib.import_module(f"allocopt.{_MODULES[name]}")
+        elif name in _HOME:
+            value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
+        else:
+            raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -57,6 +57,7 @@ def main() -> None:
     start = time.perf_counter()
     warnings.filterwarnings("ignore", message="Solution may be inaccurate", category=UserWarning)
     say("warming up: imports and one tiny solve by every method")
+    allocopt.precompile()
     tiny = allocopt.programs.regret(random_unit(3, 6, seed=1))
     for how in OURS.values():
         allocopt.solve(tiny, **how).verify()

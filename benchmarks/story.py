@@ -200,7 +200,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 HEAD = """# The paper's story, computed
 
-`make story` (`python benchmarks/story.py`) writes this page, the figures and the tables in [story/](story). Every number
+`make story` (`python benchmarks/story.py`) writes this page, the figures and the tables in `benchmarks/story/`. Every number
 comes from `allocopt study` with a spec in that folder, and every row of the tables carries certified bounds (to a relative gap
 of 1e-8, but where it is said otherwise)."""
 

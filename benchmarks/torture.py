@@ -23,11 +23,14 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
+import torture_limits  # noqa: F401  (enters its families into the table)
 import torture_named  # noqa: F401  (enters its families into the table)
 import torture_programs  # noqa: F401  (likewise)
 from torture_families import CHUNK, FAMILIES
 from torture_judge import FALSE, HAVE_REFEREE, SHARES, STATUSES, Finding, Tally, Task, road_of, roads, run, wrong
 from torture_roads import BATCHED, sequence, travel
+
+from allocopt.solving.roads.machine_code import precompile
 
 REPORT = Path(__file__).parent / "TORTURE.md"
 WORKERS = 2
@@ -244,6 +247,7 @@ def main() -> int:
         if options.family is None or options.seed is None:
             parser.error("--show needs --family and --seed")
         return 0 if show(options.family, options.road, options.seed) else 1
+    precompile()
     started = time.monotonic()
     chosen = list(FAMILIES) if options.family is None else [options.family]
     if options.road is not None and not any(options.road in roads(FAMILIES[name]) for name in chosen):

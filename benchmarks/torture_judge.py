@@ -28,13 +28,13 @@ FALSE = (
 
 SHARES = {
     "solve_many": (50, 20), "solve_many, shared arms": (50, 25), "solve_many, bandits": (50, 10), "Allocator": (50, 60),
-    "auto": (10, 20), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "design": (10, 2),
+    "auto": (10, 20), "numpy": (10, 4), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "design": (10, 2),
     "frank-wolfe": (5, 2), "conic": (1, 1), "streamed": (10, 4), "Dask": (1, 1), "saved": (5, 3), "recertified": (10, 4),
     "laws": (5, 5),
 }  # fmt: skip
 """For each road: how many seeds of a chunk take it, and how often a chunk goes that way once every road was taken."""
 
-_PROMISES_TOL = {*BATCHED, "auto", "interior-point", "active-set", "streamed", "Dask", "saved", "laws"}
+_PROMISES_TOL = {*BATCHED, "auto", "numpy", "interior-point", "active-set", "streamed", "Dask", "saved", "laws"}
 """The roads on which an instance that is determined must end with a gap within the tolerance."""
 
 
@@ -48,6 +48,8 @@ def roads(family: Family) -> list[str]:
         apart = set(BATCHED)
     elif family.kind == "variances":  # batches of bandits know them, those of gaps do not
         apart = set(BATCHED) - {"solve_many, bandits"}
+    elif family.kind in ("side_observations", "semi_bandit"):  # columns are arms or elements there: they have no units
+        apart = {*BATCHED, "streamed", "Dask", "laws"}
     else:
         apart = {*BATCHED, "streamed", "Dask"}
     return [road for road in SHARES if road not in apart]

@@ -167,7 +167,7 @@ def _saved(instance: Instance, outcome: Outcome) -> None:
     solution = ao.solve(outcome.program)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof.json"
-        solution.save(path)
+        solution.save(path, overwrite=True)
         loaded = ao.load_solution(path)
     _claim(outcome, loaded)
     enclosure = loaded.verify()
@@ -265,7 +265,8 @@ def _moved(instance: Instance, matrix: Array) -> Instance:
 
 
 SINGLE: dict[str, Callable[[Instance, Outcome], None]] = {
-    "auto": _by("auto"),
+    "auto": _by("auto", road="compiled"),
+    "numpy": _by("auto", road="numpy"),
     "closed-form": _by("closed-form"),
     "design": _by("design"),
     "interior-point": _by("interior-point"),

@@ -37,7 +37,7 @@ __all__ = [
 
 SOLVERS = ("CLARABEL", "SCS", "MOSEK")
 FORMULATIONS = ("compact", "lmi")
-POOL_METHODS = ("auto", "active-set", "design")
+POOL_METHODS = ("auto", "active-set", "design", "frank-wolfe")
 
 
 # How a field is written: its default, what it means, and what is checked
@@ -166,6 +166,10 @@ class ActiveSetSettings(Settings):
     # which arms are in the master
     first_members: int = _whole(2, "times the rank: arms and constraints in the first master")
     sample: int = _whole(40, "times the rank: arms looked at for the first allocation of a large problem")
+    first_steps: int = _whole(20, "multiplicative steps to the first allocation, where there are no bounds")
+    first_power: float = _positive(1.0, "power of the smoothed maximum in the first of them")
+    first_growth: float = _at_least_one(1.15, "growth of that power from step to step")
+    first_played: int = _whole(4, "times the rank: arms of the largest first allocation in the first master")
     entering: int = _whole(2, "times the rank: arms and constraints that enter after a pass")
     spare: int = _whole(3, "times the rank: may stay before idle ones leave")
     widening: int = _whole(4, "times the rank: random arms that enter where a master is singular")
@@ -215,47 +219,6 @@ class DesignSettings(Settings):
     patience: int = _whole(12, "steps without progress that end the method")
 
 
-def _record(default: Settings, meaning: str) -> Any:
-    """The settings of another method."""
-    kind = type(default)
-
-    def check(name: str, value: Any) -> Settings:
-        if not isinstance(value, kind):
-            a = "an" if kind.__name__[0] in "AEIOU" else "a"
-            raise InvalidOption(f"{name}: expected {a} {kind.__name__}, got a {type(value).__name__}")
-        return value
-
-    return _checked(default, meaning, check)
-
-
-@dataclass(frozen=True)
-class StreamingSettings(Settings):
-    """A pool of some thousand arms, solved by active-set or design; only passes that price it touch all arms, block by block."""
-
-    max_passes: int = _whole(200, "passes over all arms at most")
-    entering: int = _whole(12, "times the rank: arms that enter the pool for price and constraint each")
-    rough_gap: float = _positive(1e-2, "gap to which a pool is solved while it is a mere sample")
-    close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
-    tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
-    pool_method: str = _one_of("auto", "auto (design where it applies), active-set or design", POOL_METHODS, str)
-    pool: ActiveSetSettings = _record(ActiveSetSettings(), "settings of active-set on the pool")  # noqa: RUF009  # frozen
-    design: DesignSettings = _record(DesignSettings(), "settings of design on the pool")  # noqa: RUF009
-
-
-def by_blocks(settings: ActiveSetSettings) -> StreamingSettings:
-    """What settings of active-set mean for arms that are looked at block by block: passes over all arms, the rest for the pool."""
-    return StreamingSettings(
-        max_passes=settings.max_passes,
-        pool_method="active-set",
-        pool=replace(settings, max_passes=ActiveSetSettings.max_passes),
-    )
-
-
-def designs_by_blocks(settings: DesignSettings) -> StreamingSettings:
-    """What settings of design mean for arms that are looked at block by block: they are those of every pool."""
-    return StreamingSettings(pool_method="design", design=settings)
-
-
 @dataclass(frozen=True)
 class FrankWolfeSettings(Settings):
     """Lazy pairwise Frank–Wolfe on a smoothed maximum of the constraints (power p, multipliers c)."""
@@ -292,6 +255,56 @@ class FrankWolfeSettings(Settings):
     max_idle_updates: int = _whole(100, "new multipliers without progress that end the method")
 
 
+def _record(default: Settings, meaning: str) -> Any:
+    """The settings of another method."""
+    kind = type(default)
+
+    def check(name: str, value: Any) -> Settings:
+        if not isinstance(value, kind):
+            a = "an" if kind.__name__[0] in "AEIOU" else "a"
+            raise InvalidOption(f"{name}: expected {a} {kind.__name__}, got a {type(value).__name__}")
+        return value
+
+    return _checked(default, meaning, check)
+
+
+@dataclass(frozen=True)
+class StreamingSettings(Settings):
+    """A pool of some thousand arms, solved by a method of its own; only passes that price it touch all arms, block by block."""
+
+    max_passes: int = _whole(200, "passes over all arms at most")
+    entering: int = _whole(12, "times the rank: arms that enter the pool for price and constraint each")
+    rough_gap: float = _positive(1e-2, "gap to which a pool is solved while it is a mere sample")
+    close_gap: float = _positive(0.1, "gap over all arms below which pools are solved to the end")
+    tol_share: float = _share(0.3, "part of tol that the pool's own gap may take")
+    widenings: int = _whole(4, "times that a pool which cannot be solved gets more arms")
+    pool_method: str = _one_of(
+        "auto", "auto (design where it applies, else active-set) or one of these", POOL_METHODS, str
+    )
+    pool: ActiveSetSettings = _record(ActiveSetSettings(), "settings of active-set on the pool")  # noqa: RUF009  # frozen
+    design: DesignSettings = _record(DesignSettings(), "settings of design on the pool")  # noqa: RUF009
+    frank_wolfe: FrankWolfeSettings = _record(FrankWolfeSettings(), "settings of frank-wolfe on the pool")  # noqa: RUF009
+
+
+def by_blocks(settings: ActiveSetSettings) -> StreamingSettings:
+    """What settings of active-set mean for arms that are looked at block by block: passes over all arms, the rest for the pool."""
+    return StreamingSettings(
+        max_passes=settings.max_passes,
+        pool_method="active-set",
+        pool=replace(settings, max_passes=ActiveSetSettings.max_passes),
+    )
+
+
+def designs_by_blocks(settings: DesignSettings) -> StreamingSettings:
+    """What settings of design mean for arms that are looked at block by block: they are those of every pool."""
+    return StreamingSettings(pool_method="design", design=settings)
+
+
+def weights_by_blocks(settings: FrankWolfeSettings) -> StreamingSettings:
+    """What settings of frank-wolfe mean for arms that are looked at block by block: they are those of every pool."""
+    return StreamingSettings(pool_method="frank-wolfe", frank_wolfe=settings)
+
+
 @dataclass(frozen=True)
 class ConicSettings(Settings):
     """A semidefinite program for a conic solver, again and again in the basis that the last answer suggests."""
@@ -307,3 +320,7 @@ class ConicSettings(Settings):
     scs_iterations: int = _whole(3_000, "SCS's iterations a round: enough to find a better basis")
     mix: float = _share(1e-8, "share of the first allocation that keeps the information matrix definite")
     span: float = _share(1e-10, "singular values of the targets below this part of the largest are none")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,23 +15,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.base.errors import SolverFailed
+from allocopt.base.errors import MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, tidy
-from allocopt.solvers import active_set, design
+from allocopt.solvers import active_set, design, frank_wolfe
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import StreamingSettings
 
 __all__ = ["DEFAULT", "solve"]
 
 DEFAULT = StreamingSettings()
+_WIDER = 2  # times as many arms in a pool that failed, each time
 
 
 class Streamed(Protocol):
     """What this method needs of a problem whose arms are read block by block."""
 
     rank: int
+    fixes_something: bool
+    sums: int
+    """Passes that summed what is fixed."""
 
     def first_pool(self) -> IntArray:
         """Arms to begin with."""
@@ -41,6 +45,9 @@ class Streamed(Protocol):
 
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all."""
+
+    def spread(self, count: int) -> IntArray:
+        """About so many arms, evenly spread over all."""
 
     def part(self, pool: IntArray) -> Canonical:
         """The problem of a pool alone."""
@@ -82,19 +89,24 @@ def solve(
     sharp = how.tol_share * monitor.tol
     pool = _first_pool(problem, how.rough_gap, sharp, start)
     steps = passes = 0
-    spanning = False
+    widened = 0
+    if problem.fixes_something:
+        passes += _price_nothing_more(problem, pool.arms, monitor)
     while passes < how.max_passes and not monitor.done:
         if passes:
             monitor.tick()
-        answer = _solved(problem, pool, monitor, how, first=not passes, again=not spanning)
-        if answer is None:  # the pool is numerically dependent: look for arms that are not
-            spanning = True
-            pool = _Pool(np.union1d(pool.arms, problem.spanning_arms()), None, pool.tol)
+        answer = _solved(problem, pool, monitor, how, first=not passes, again=widened < how.widenings)
+        if (
+            answer is None
+        ):  # the pool is numerically dependent, or cannot do it within its bounds: look for arms that can
+            widened += 1
+            more = problem.spanning_arms() if widened == 1 else problem.spread(_WIDER**widened * len(pool.arms))
+            pool = _Pool(np.union1d(pool.arms, more), None, pool.tol)
             continue
         steps += answer.steps
         best = answer.bounds
         found = problem.price(pool.arms, answer.part, best.alpha, best.multipliers)
-        passes += 1
+        passes += found.looks
         entering = _entering(problem, found, how.entering)
         stuck = not len(entering) and pool.tol <= sharp
         final = found.bounds.gap <= monitor.tol or stuck or passes >= how.max_passes
@@ -112,16 +124,41 @@ def solve(
         tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
         stay = _staying(best, monitor.method)
         pool = _Pool(*_extended(pool.arms[stay], entering, best.alpha[stay], best.multipliers[stay]), tol)
-    return {"iterations": steps, "passes": passes, "arms_in_pool": len(pool.arms)}
+    return {"iterations": steps, "passes": passes + problem.sums, "arms_in_pool": len(pool.arms)}
+
+
+def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> int:
+    """One pass that certifies what is fixed alone, which may be enough already; the number of passes."""
+    nothing = np.zeros(len(arms))
+    try:
+        found = problem.price(arms, problem.part(arms), nothing, nothing)
+    except SolverFailed:
+        return 0  # what is fixed does not span
+    if found.bounds.gap <= monitor.tol:
+        monitor.record(found.bounds, 1)
+    return int(found.looks)
 
 
 def _pool_solver(part: Canonical, monitor: Monitor, how: StreamingSettings) -> Callable[..., dict[str, Any]]:
     """How a pool is solved; the outer monitor is told the name."""
-    fits = how.pool_method == "auto" and design.common_ratio(part) is not None
-    monitor.method = "design" if fits or how.pool_method == "design" else "active-set"
-    if monitor.method == "design":
+    chosen = how.pool_method
+    if chosen == "auto":
+        chosen = "design" if design.common_ratio(part) is not None else "active-set"
+    monitor.method = chosen
+    if chosen == "design":
         return partial(design.solve, settings=how.design)
-    return partial(active_set.solve, settings=how.pool)
+    if chosen == "active-set":
+        return partial(active_set.solve, settings=how.pool)
+    if not part.scalable:
+        raise MethodUnavailable(
+            "method 'frank-wolfe' cannot handle lower or upper bounds on the allocation; 'active-set' can"
+        )
+
+    def afresh(part: Canonical, monitor: Monitor, start: Bounds | None) -> dict[str, Any]:
+        """Weights are not carried over: they would have to be moved inwards first."""
+        return frank_wolfe.solve(part, monitor, how.frank_wolfe)
+
+    return afresh
 
 
 def _first_pool(problem: Streamed, rough: float, sharp: float, start: tuple[IntArray, Array, Array] | None) -> _Pool:
@@ -173,7 +210,7 @@ def _staying(best: Bounds, method: str) -> NDArray[np.bool_]:
     """The arms of a pool that stay in it.
 
     A design is solved over the whole pool at once, and those that it does not play hardly ever come back: they would only be
-    work. Active-set looks at a few members at a time anyway.
+    work. Active-set looks at a few members at a time anyway, and frank-wolfe gives every target a multiplier.
     """
     used: NDArray[np.bool_] = (best.alpha > 0) | (best.multipliers > 0)
     return used if method == "design" else np.ones_like(used)

@@ -15,3 +15,13 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("allocopt")
+
+
+def pytest_configure(config):
+    """Machine code before the first test, so that the road that `solve` takes does not depend on the order of the tests."""
+    if hasattr(config, "workerinput"):
+        return
+    from allocopt.solving.roads.machine_code import precompile, why_no_machine_code
+
+    if why_no_machine_code() is None:
+        precompile()

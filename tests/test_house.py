@@ -16,7 +16,7 @@ MOST_LINES_OF_A_FUNCTION = 60  # where algorithms and certificates are, docstrin
 HEAVY = (
     "numba", "matplotlib", "cvxpy", "dask", "distributed", "networkx", "flint", "pyarrow", "pandas",
     "scipy.optimize", "scipy.stats", "scipy.sparse",  # a fifth of a second and 25 ms, for what is rarely asked
-    "joblib",
+    "cloudpickle",
 )  # fmt: skip
 """Packages that are loaded when they are needed: the only ones that may be imported inside a function."""
 
@@ -27,7 +27,7 @@ ALLOWED_INSIDE = {
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.conditions"),
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),
     ("allocopt/cli/simulate.py", "allocopt.policies.parsing"),
-    ("allocopt/solving/allocator.py", "allocopt.solving.kernel"),
+    ("allocopt/solving/roads/machine_code.py", "allocopt.solving.kernel"),
     ("allocopt/policies/schedule/schedule.py", "allocopt.policies.schedule.following"),
     # python-flint, which most solves do without
     ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),

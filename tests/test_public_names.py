@@ -20,6 +20,7 @@ CONTRACT = [
     "Audit",
     "BatchSolution",
     "Comparison",
+    "CompilingWarning",
     "ContextualBandit",
     "Enclosure",
     "FiniteTimeBound",
@@ -39,6 +40,7 @@ CONTRACT = [
     "OracleSpanner",
     "Progress",
     "Schedule",
+    "SlowWarning",
     "SimulationResult",
     "Solution",
     "SolverFailed",
@@ -51,6 +53,7 @@ CONTRACT = [
     "constants",
     "audit",
     "barycentric_spanner",
+    "bibtex",
     "compare",
     "finite_time_bound",
     "graphs",
@@ -63,6 +66,7 @@ CONTRACT = [
     "oracle_allocation",
     "plots",
     "policies",
+    "precompile",
     "programs",
     "regret_constant",
     "settings",
@@ -125,7 +129,7 @@ def test_importing_the_package_loads_neither_numpy_nor_anything_heavier():
         "pandas",
         "dask",
         "flint",
-        "joblib",
+        "cloudpickle",
     ]
     code = f"import sys, allocopt; print([name for name in {[*heavy, 'typer', 'rich']} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -133,8 +137,8 @@ def test_importing_the_package_loads_neither_numpy_nor_anything_heavier():
 
 
 def test_the_command_line_starts_without_anything_heavy():
-    heavy = ["numba", "matplotlib", "cvxpy", "networkx", "pyarrow", "pandas", "dask", "scipy.optimize", "joblib"]
-    code = f"import sys, allocopt.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    heavy = ["numba", "matplotlib", "cvxpy", "networkx", "pyarrow", "pandas", "dask", "scipy.optimize", "cloudpickle"]
+    code = f"import sys, allocopt.cli.shell.commands; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, pairwise
@@ -31,14 +33,20 @@ from allocopt.actions.oracles import (
     spanning_tree_oracle,
 )
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.validation import Array, frozen, in_range, vector, whole_number
+from allocopt.base.machine import check_memory, duration_text
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import semi_bandit
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
 
 LIMIT = 100_000
+PATIENCE = 60.0
+"""Seconds that listing arms up to the limit may take."""
+_LOOK_AFTER = 1.0  # seconds of listing after which the time of all of it is estimated
 _MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
 
 
@@ -63,17 +71,34 @@ class GraphArms(Tabular):
     edges: tuple[Any, ...]
     theta: Array | None
 
-    def bandit(self, theta: Any = None, noise_variance: Any = 1.0) -> LinearBandit:
+    def bandit(self, theta: ArrayLike | None = None, noise_variance: ArrayLike = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
-        return LinearBandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+        return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
+
+    def plot(self, solution: Any, **options: Any) -> Any:
+        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
+        return drawn("edge_allocation", self, solution, **options)
+
+    def semi_bandit(self, theta: Any = None, noise_variance: float = 1.0) -> AllocationProgram:
+        """`allocopt.programs.semi_bandit` of these arms: playing one shows the reward of each of its edges.
+
+        Examples
+        --------
+        >>> import networkx as nx, allocopt as ao
+        >>> paths = path_arms(nx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")]), "s", "t")
+        >>> round(ao.solve(paths.semi_bandit([-1, -3, -1])).value, 6)
+        2.0
+        """
+        chosen = self.bandit(theta).theta
+        return semi_bandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
             "arm": np.arange(len(self.arms)),
-            "label": [label_text(label) for label in self.labels],
+            "label": list(label_texts(self.labels)),
         }
         if self.theta is not None:
             columns["mean"] = self.arms @ self.theta
@@ -85,16 +110,29 @@ class GraphArms(Tabular):
         return Table("Arms of a graph", facts, columns)
 
 
-def label_text(label: Any) -> str:
-    """A label in a few words: the nodes of a path, the edges of anything else."""
+def label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
+    """All labels in a few words, no two alike: of parallel edges the key is said, where the nodes do not tell them apart."""
+    texts = [label_text(label) for label in labels]
+    counts = Counter(texts)
+    return tuple(
+        text if counts[text] == 1 else label_text(label, keys=True) for text, label in zip(texts, labels, strict=True)
+    )
+
+
+def label_text(label: Any, *, keys: bool = False) -> str:
+    """A label in a few words: the nodes of a path, the edges of anything else; with their ``keys`` where they have them."""
     edges = (
         label if isinstance(label, tuple) and label and all(isinstance(e, tuple) and len(e) >= 2 for e in label) else ()
     )
     if not edges:
         return str(label)
     if all(one[1] == other[0] for one, other in pairwise(edges)):
-        return "→".join([str(edges[0][0]), *(str(edge[1]) for edge in edges)])
-    return ", ".join(f"{edge[0]}-{edge[1]}" for edge in edges)
+        return "→".join([str(edges[0][0]), *(f"{edge[1]}{_key(edge, keys)}" for edge in edges)])
+    return ", ".join(f"{edge[0]}-{edge[1]}{_key(edge, keys)}" for edge in edges)
+
+
+def _key(edge: tuple[Any, ...], said: bool) -> str:
+    return f"[{edge[2]}]" if said and len(edge) > 2 else ""
 
 
 def path_arms(
@@ -122,7 +160,7 @@ def path_arms(
         if wanted > most:
             raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
-        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, most, "paths")
+        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths")
     if paths.acyclic and paths.count() > most:
         raise _too_many(f"{_count_text(paths.count())} paths", most)
     return _incidence(paths, _simple_paths(paths), theta, most, "paths")
@@ -141,7 +179,9 @@ def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) ->
     laplacian = _laplacian(trees.n_nodes, trees.ends, np.ones(trees.dim))
     logarithm = float(np.linalg.slogdet(laplacian[1:, 1:])[1])
     if logarithm > math.log(most + 0.5) + 1e-6:
-        raise _too_many(f"about {10 ** (logarithm / math.log(10)):.4g} spanning trees", most)
+        magnitude = logarithm / math.log(10)
+        count = f"{10**magnitude:.4g}" if magnitude < 15 else f"10^{magnitude:.0f}"
+        raise _too_many(f"about {count} spanning trees", most)
     return _incidence(trees, _trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
 
 
@@ -190,7 +230,7 @@ def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArm
     return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
 
 
-def subset_arms(n: int, m: int, *, theta: Any = None, limit: int = LIMIT) -> GraphArms:
+def subset_arms(n: int, m: int, *, theta: ArrayLike | None = None, limit: int = LIMIT) -> GraphArms:
     """The subsets of m out of n items as 0/1 vectors.
 
     Examples
@@ -240,11 +280,29 @@ def _theta(G: Any, edges: Sequence[tuple[Any, ...]], weight: str) -> Array | Non
 
 
 def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str) -> GraphArms:
-    listed = list(islice(sets, limit + 1))
+    listed = list(_patiently(islice(sets, limit + 1), limit, what))
     if len(listed) > limit:
         raise _too_many(f"more than {limit} {what}", limit)
+    check_memory(3 * 8 * len(listed) * family.dim, f"G: {len(listed)} arms of {family.dim} entries", InvalidInstance)
     rows = [family.arm(columns) for columns in listed]
     return GraphArms(frozen(np.array([x for x, _ in rows])), tuple(label for _, label in rows), family.edges, theta)
+
+
+def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[list[int]]:
+    """The same, refused after a second if listing as many as the limit allows would take more than `PATIENCE`."""
+    started, judged = time.perf_counter(), False
+    for count, found in enumerate(sets, 1):
+        yield found
+        seconds = time.perf_counter() - started
+        if judged or seconds < _LOOK_AFTER:
+            continue
+        judged = True
+        if seconds * limit / count > PATIENCE:
+            able = max(1, int(PATIENCE * count / seconds))
+            raise InvalidInstance(
+                f"limit: listing up to {limit} {what} of this graph would take about {duration_text(seconds * limit / count)} "
+                f"({count / seconds:.3g} a second); set a limit of at most {able}, ask for the k best, or use an oracle"
+            )
 
 
 def _simple_paths(paths: Paths) -> Iterator[list[int]]:
@@ -339,3 +397,7 @@ def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array
     differences = np.eye(n)[u] - np.eye(n)[v]
     result: Array = differences.T @ (weights[:, None] * differences)
     return result
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

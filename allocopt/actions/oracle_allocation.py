@@ -45,8 +45,12 @@ class OracleAllocation:
     ----------
     lower, upper : float
         lower <= c(A, θ) <= upper.
-    arms, labels, gaps, allocation
+    arms, labels, gaps, allocation : arrays and tuple
         The arms that are played; ``allocation`` is inf on the optimal arm, which comes first.
+    gap_min : float
+        The smallest positive gap of all arms.
+    oracle_calls : int
+        How often the oracle was asked.
     how : str
         In words: what is exact, and which argument gave each bound.
     """

@@ -9,18 +9,21 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast, overload
 
+from allocopt.base.errors import CompilingWarning, SlowWarning
+
 try:
     import numba
 except ImportError:  # then everything is interpreted
     numba = None  # type: ignore[assignment]
 
-__all__ = ["COMPILED", "compiled", "entry", "garbage_collection_off", "kept_on_disk", "on_disk"]
+__all__ = ["COMPILED", "compiled", "entry", "garbage_collection_off", "kept_on_disk", "loaded", "on_disk", "say_before"]
 
 COMPILED = numba is not None
 """Whether numba is installed."""
@@ -90,6 +93,36 @@ def on_disk(function: Any) -> bool:
     """Whether there is machine code of a function that is `kept_on_disk` (or no place to keep it)."""
     folder = function.stats.cache_path
     return folder is None or any(Path(folder).glob(f"*{function.__qualname__}*.nbi"))
+
+
+def say_before(what: str, *functions: Any) -> None:
+    """Warn, before something starts, that it will first compile these functions, or that it is slow because nothing is compiled."""
+    if numba is None or getattr(numba.config, "DISABLE_JIT", False):
+        why = "numba is not installed" if numba is None else "numba is switched off (NUMBA_DISABLE_JIT)"
+        warnings.warn(
+            f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning, stacklevel=3
+        )
+        return
+    missing = [f for f in functions if hasattr(f, "overloads") and not f.overloads and not on_disk(f)]
+    if missing:
+        warnings.warn(f"{what} compiles, this once; it takes some seconds", CompilingWarning, stacklevel=3)
+
+
+def loaded(function: Any, signature: tuple[Any, ...]) -> bool:
+    """Load the machine code of a function that is `kept_on_disk`; False, and nothing is compiled, where there is none."""
+    if tuple(signature) in function.overloads:
+        return True
+    cache = getattr(function, "_cache", None)
+    ask = getattr(cache, "load_overload", None)
+    found = None if ask is None else ask(signature, function.targetctx)
+    if found is None:
+        return False
+    cast(Any, cache).load_overload = lambda *_: found  # so that it is not read twice
+    try:
+        function.compile(signature)
+    finally:
+        cast(Any, cache).load_overload = ask
+    return True
 
 
 @contextmanager

@@ -6,6 +6,8 @@ transformations, vectorised; no fused multiply-add or extended precision is assu
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from allocopt.base.validation import Array
@@ -22,6 +24,7 @@ __all__ = [
     "dot",
     "multiply",
     "negative",
+    "summed_differences",
     "two_product",
 ]
 
@@ -74,6 +77,13 @@ def dot(rows: Array, direction: Array) -> Pair:
     for j in range(rows.shape[1]):
         total = add(total, two_product(rows[:, j], np.full(len(rows), direction[j])))
     return total
+
+
+def summed_differences(rows: Array, best_row: Array, direction: Array) -> Array:
+    """⟨best_row − x, direction⟩ of every row x, rounded once where no product underflows: for a few rows, one after the other."""
+    high, low = two_product(rows, direction[None])
+    top = np.concatenate(two_product(best_row, direction)).tolist()
+    return np.array([math.fsum(top + terms) for terms in np.concatenate([-high, -low], axis=1).tolist()])
 
 
 def difference(x: Pair, y: Pair) -> Array:

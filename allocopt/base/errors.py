@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocoptError",
+    "CompilingWarning",
     "Infeasible",
     "Interrupted",
     "InvalidFile",
@@ -19,6 +20,7 @@ __all__ = [
     "LicenseMissing",
     "MethodUnavailable",
     "NotProven",
+    "SlowWarning",
     "SolverFailed",
 ]
 
@@ -67,12 +69,20 @@ class SolverFailed(AllocoptError, RuntimeError):
     """A back end could not go on. ``solve`` turns it into ``Status.FAILED`` or ``Status.INACCURATE``."""
 
 
+class CompilingWarning(UserWarning):
+    """Said before machine code is made, which takes seconds, once; nothing is said where it is on disk already."""
+
+
+class SlowWarning(UserWarning):
+    """Said before something starts that takes very long: many times as long without compiled code, or longer than ten minutes."""
+
+
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve. ``solution`` is the best certified answer so far (``None`` if there was none yet).
+    """Ctrl-C. ``solution`` is the best certified answer of a solve so far (``None`` if there was none yet, or nothing was solved).
 
     It is a ``KeyboardInterrupt``, so programs that do not ask for it stop as they always did.
     """
 
-    def __init__(self, solution: Solution | None) -> None:
-        super().__init__("interrupted; the best certified answer so far is in .solution")
+    def __init__(self, solution: Solution | None, what_is_known: str | None = None) -> None:
+        super().__init__(what_is_known or "interrupted; the best certified answer so far is in .solution")
         self.solution = solution

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import typing as np_typing
 from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles, entries, place, unchanging
@@ -16,10 +18,14 @@ from allocopt.base.tolerances import LARGEST, SMALLEST_ENTRY
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+ArrayLike: TypeAlias = np_typing.ArrayLike | Sequence[Any]
+"""What users may pass for an array: whatever NumPy makes one of. (To type checkers, rows that mix 1 and 0.5 are lists of objects.)"""
 
 __all__ = [
     "Array",
+    "ArrayLike",
     "IntArray",
+    "did_you_mean",
     "finite_number",
     "frozen",
     "in_range",
@@ -71,6 +77,22 @@ def _items(length: int | None) -> str:
 
 
 def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, infinite: bool) -> Array:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == ndim:  # nothing to convert
+        result: Array = value
+    else:
+        result = _converted(name, value, ndim, error)
+    if not unchanging(result):  # a read-only array is shared instead of copied, however large it is
+        result = np.array(result, order="C")
+    if not (~np.isnan(result) if infinite else np.isfinite(result)).all():
+        bad = np.isnan(result) if infinite else ~np.isfinite(result)
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise error(f"{name}: expected finite numbers, but {place(where)} is {result[where]}")
+    result.flags.writeable = False
+    return result
+
+
+def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) -> Array:
+    """An array of doubles of so many dimensions from whatever users pass."""
     shape = {1: "a vector of numbers", 2: "a matrix of numbers (one row per vector)"}[ndim]
     try:
         raw = as_array(value)
@@ -87,15 +109,7 @@ def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, i
         raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
-    result = as_doubles(name, raw, error, given=value)
-    if not unchanging(result):  # a read-only array is shared instead of copied, however large it is
-        result = np.array(result, order="C")
-    bad = np.isnan(result) if infinite else ~np.isfinite(result)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise error(f"{name}: expected finite numbers, but {place(where)} is {result[where]}")
-    result.flags.writeable = False
-    return result
+    return as_doubles(name, raw, error, given=value)
 
 
 def _first_entry(raw: np.ndarray[Any, Any]) -> str:
@@ -120,6 +134,10 @@ def vector(
 
 def index_array(name: str, value: object, size: int, error: type[AllocoptError]) -> IntArray:
     """Read-only sorted distinct indices into ``range(size)``."""
+    if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim == 1 and _increasing_below(value, size):
+        result = value.copy()
+        result.flags.writeable = False
+        return result
     try:
         raw = as_array(value)
     except NotAnArray as problem:
@@ -138,6 +156,13 @@ def index_array(name: str, value: object, size: int, error: type[AllocoptError])
         raise error(f"{name}: expected distinct indices, got repeated ones")
     result.flags.writeable = False
     return result
+
+
+def _increasing_below(indices: IntArray, size: int) -> bool:
+    """Whether whole numbers increase from 0 at least to below ``size``."""
+    if not len(indices):
+        return True
+    return bool(indices[0] >= 0 and indices[-1] < size and (indices[1:] > indices[:-1]).all())
 
 
 def positive_number(
@@ -192,6 +217,8 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
 
     Of vectors only the largest entry counts; with ``each``, every positive finite entry does.
     """
+    if values.size and _all_ordinary(values):
+        return
     if each:  # costs, gaps, radii: none is negative
         size = values[np.isfinite(values) & (values != 0)]
         top, bottom = float(size.max(initial=0.0)), float(size.min(initial=np.inf))
@@ -220,6 +247,17 @@ def in_range(name: str, values: Array, error: type[AllocoptError], *, power: int
             not_vanishing(name, least, error, at)
 
 
+def _all_ordinary(values: Array) -> bool:
+    """Whether all entries are 0 or of a magnitude that is refused nowhere: what is most often the case, and quickly seen."""
+    size = np.abs(values)
+    if not size.max() <= LARGEST:
+        return False
+    least = size.min()
+    if least == 0.0:
+        least = np.min(size, where=size > 0.0, initial=np.inf)
+    return bool(least >= 1.0 / LARGEST)
+
+
 def smallest_entry(values: Array) -> float:
     """The smallest magnitude of an entry that is not zero; inf where all are zero."""
     return float(np.min(np.abs(values), where=values != 0, initial=np.inf))
@@ -238,3 +276,24 @@ def frozen(array: Array) -> Array:
     """The same array, read-only."""
     array.flags.writeable = False
     return array
+
+
+def did_you_mean(name: object, known: Iterable[str], words: str = "did you mean") -> str:
+    """What to add to an error about an unknown name: the known one that is nearest, or nothing where none is near.
+
+    Capitals, hyphens, underscores and spaces do not count.
+
+    Examples
+    --------
+    >>> did_you_mean("interior_pint", ["interior-point", "active-set"])
+    " (did you mean 'interior-point'?)"
+    >>> did_you_mean("magic", ["interior-point", "active-set"])
+    ''
+    """
+    plain = {_plain(entry): entry for entry in known}
+    near = difflib.get_close_matches(_plain(str(name)), plain, 1)
+    return f" ({words} {plain[near[0]]!r}?)" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -7,20 +7,101 @@ arms that cost nothing). u is infinite unless ``upper`` is given. ``offset`` is 
 
 A variable whose arm shows several things has several rows a, and a_i a_iᵀ stands for the sum of a aᵀ over them. ``owners`` says which
 variable a row belongs to: quantities of rows become those of variables by sums (``by_variable``), α goes to rows by ``by_row``.
+
+Linear constraints are ``limits``: Vα <= v. Only then variables may cost nothing (``costs``) or have rows of zeros.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear import dense
-from allocopt.linear.dense import squared_row_lengths
+from allocopt.linear.dense import group_sums, squared_row_lengths
+from allocopt.linear.floating import gamma
 
-__all__ = ["Bounds", "Canonical", "whitener"]
+__all__ = ["Bounds", "Canonical", "Limits", "SumError", "whitener"]
+
+_LARGEST_RESIDUAL = 0.5  # of an approximate inverse, beyond which nothing is claimed
+
+
+@dataclass(frozen=True, eq=False)
+class SumError:
+    """How far BᵀB can be from the sum M_0 that it stands for, where a few rows B are in the place of very many."""
+
+    coordinates: Array
+    """C: columns in which the sum was made."""
+    inverse: Array
+    """Y, about C^-1; nothing rests on its quality."""
+    size: float
+    """A bound on ||Cᵀ(M_0 − BᵀB)C||."""
+
+    @cached_property
+    def residual(self) -> float:
+        """A bound on ||I − YC||."""
+        r = len(self.inverse)
+        product = self.inverse @ self.coordinates
+        product.flat[:: r + 1] -= 1.0
+        rounding = gamma(r + 2) * (self._lengths(self.coordinates) + 1.0)
+        return (float(np.linalg.norm(product)) + rounding) * (1.0 + gamma(r * r + 8))
+
+    def within(self, basis: Array) -> float:
+        """A bound on ||Vᵀ(M_0 − BᵀB)V|| for a basis V: C^-1 V = (YC)^-1 Y V, and ||(YC)^-1|| <= 1/(1 − ||I − YC||)."""
+        if not self.residual <= _LARGEST_RESIDUAL:
+            return float("inf")
+        r = len(self.inverse)
+        image = self.inverse @ basis
+        squares = float((image * image).sum())
+        # the largest sum of a row of XᵀX bounds its norm, and so does the sum of squares of X
+        rows = float(np.abs(image.T @ image).sum(axis=1).max(initial=0.0)) + r * gamma(r + 2) * squares
+        length = float(np.sqrt(min(squares, rows))) + gamma(r + 2) * self._lengths(basis)
+        return self.size * (length / (1.0 - self.residual)) ** 2 * (1.0 + gamma(r * r + 16))
+
+    def _lengths(self, basis: Array) -> float:
+        return float(np.linalg.norm(self.inverse)) * float(np.linalg.norm(basis))
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Linear constraints Vα <= v on a canonical α, by the entries of V that are not 0."""
+
+    places: IntArray
+    """The row of each entry."""
+    variables: IntArray
+    """Its variable."""
+    values: Array
+    room: Array
+    """v: what is left of b once everything fixed is played."""
+    sizes: Array
+    """What the rounding of ``room`` is relative to: |b| + |B|l."""
+    error: float
+    """Relative error of ``values``."""
+    n_variables: int
+
+    def used(self, alpha: Array) -> Array:
+        """Vα, rounded."""
+        return group_sums(self.places, self.values * alpha[self.variables], len(self.room))
+
+    def terms(self, alpha: Array) -> Array:
+        """|V|α for α >= 0."""
+        return group_sums(self.places, np.abs(self.values) * alpha[self.variables], len(self.room))
+
+    def charged(self, multipliers: Array) -> Array:
+        """Vᵀμ: what the rows charge for a unit of each variable, rounded."""
+        return group_sums(self.variables, self.values * multipliers[self.places], self.n_variables)
+
+    def charged_terms(self, multipliers: Array) -> Array:
+        """|V|ᵀμ for μ >= 0."""
+        return group_sums(self.variables, np.abs(self.values) * multipliers[self.places], self.n_variables)
+
+    def dense(self) -> Array:
+        """V as an array."""
+        matrix = np.zeros((len(self.room), self.n_variables))
+        matrix[self.places, self.variables] = self.values
+        return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +121,11 @@ class Canonical:
     """Relative error of ``upper`` and ``offset``, and of costs."""
     owners: IntArray | None = None
     """The variable of each row of ``features``, in increasing order, every variable with a row; None where each has one."""
+    limits: Limits | None = None
+    costs: Array | None = None
+    """1 for variables that cost something and 0 for the others; None where all do."""
+    sum_error: SumError | None = None
+    """Where ``base`` stands for very many rows: how far their sum can be from BᵀB."""
 
     @property
     def rank(self) -> int:
@@ -100,8 +186,8 @@ class Canonical:
 
     @property
     def scalable(self) -> bool:
-        """Whether α may be multiplied by any factor: no upper bounds and nothing known beforehand."""
-        return self.upper is None and not len(self.base)
+        """Whether α may be multiplied by any factor: no upper bounds, no linear constraints and nothing known beforehand."""
+        return self.upper is None and not len(self.base) and self.limits is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +205,8 @@ class Bounds:
     prices: Array
     """p_i = Σ_j λ_j (a_iᵀ M^-1 b_j)² (summed over the rows of i) with the scaled λ: at most 1 for arms without upper bound."""
     rounding: float
+    row_multipliers: Array | None = field(default=None, kw_only=True)
+    """μ of the linear constraints, where there are any."""
 
     @property
     def gap(self) -> float:

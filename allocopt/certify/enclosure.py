@@ -22,7 +22,19 @@ _MOST_BITS = 100_000  # of precision that `verify` accepts
 
 @dataclass(frozen=True)
 class Enclosure(Tabular):
-    """A proven interval for the optimal value, with what it rests on."""
+    """A proven interval for the optimal value, with what it rests on.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends: doubles, rounded outwards.
+    assumptions : tuple of Assumption
+        What the proof takes for granted, with exact sizes; empty if nothing.
+    precision : int
+        Bits of the arithmetic: 53 for the theorem on doubles, more for balls, 0 for rationals.
+    problems : tuple of str
+        Why the referee does not follow the claim of the solution, where it was asked and does not.
+    """
 
     lower: float
     upper: float
@@ -98,10 +110,12 @@ def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tu
         bounds = problem.proven(*solution.in_use)
         return bounds.lower, bounds.upper, problem.assumptions, 53
     if precision is None:
-        again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
+        given = solution.allocation, solution.multipliers, solution.method, solution.tol
+        again = recertify(program, *given, {}, solution.constraint_multipliers)
         within = solution.lower <= again.lower and again.upper <= solution.upper
         if within or solution.gap == math.inf or not fits_balls(reduce(program)):
             return again.lower, again.upper, again.assumptions, 53
     reduction = reduce(program)
-    lower, upper, bits = in_balls(reduction, solution.allocation, solution.multipliers, precision)
+    witness = solution.allocation, solution.multipliers, precision, solution.constraint_multipliers
+    lower, upper, bits = in_balls(reduction, *witness)
     return lower, upper, reduction.assumptions, bits

@@ -21,6 +21,7 @@ __all__ = ["Frame", "frame_of", "images", "padding"]
 
 _LARGE_ERROR = 1e-12  # of a row's image, relatively, beyond which a sharper bound is worth a second product
 _LEAST_WEIGHT = 1e-4  # least weight 1/s_c, relative to the largest, in the diagonal D of docs/certificates.md
+_AT_A_TIME = 1024  # rows that are summed at a time: fewer roundings in a row than in one long sum
 _LARGEST_DRIFT = 0.1  # distance of BᵀMB from I beyond which nothing is claimed
 
 
@@ -51,6 +52,8 @@ class Frame:
     """Σ α_i, rounded up."""
     plain_spectrum: Array | None = None
     """The diagonal of Σ_j λ_j z_j z_jᵀ without margins: for estimates."""
+    base_slack: float = 0.0
+    """What the error of the sum behind the base can add to Σ_i l_i p_i."""
 
     @cached_property
     def inflation(self) -> float:
@@ -124,13 +127,14 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         images = rows @ basis
         norm2 = squared_row_lengths(images)
         errors = for_errors.errors(rows, norm2)
-        gram = (images * weights[:, None]).T @ images
+        gram, terms = _weighted_sum(images, weights)
         gram.flat[:: r + 1] -= 1.0
-        distance = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(len(rows) + 4) * (
+        distance = float(np.linalg.norm(gram)) * (1.0 + gamma(r * r)) + gamma(terms + 4) * (
             1.0 + float(weights @ norm2)
         )
         image_error = float(np.sqrt(weights @ (errors * errors)))
-        drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error)
+        summed = 0.0 if problem.sum_error is None else problem.sum_error.within(basis)
+        drift = distance + image_error * (2.0 * float(np.sqrt(1.0 + distance)) + image_error) + summed
         drift = (drift + (problem.bound_error + 8.0 * UNIT) * (1.0 + drift)) * inflation * (1.0 + gamma(len(rows)))
         spent = by_row[used] if problem.owners is None else alpha
         cost = float(spent.sum()) * (1.0 + gamma(len(spent)) + problem.bound_error) * inflation
@@ -145,10 +149,20 @@ def frame_of(problem: Canonical, alpha: Array, multipliers: Array) -> Frame | No
         strength = float(lam @ (least * least)) / inflation * (1.0 - gamma(len(asked) + 8)) / (1.0 + drift)
         target_error = float(np.sqrt(lam @ (errors * errors))) * inflation * (1.0 + gamma(len(asked)))
         spectrum = _dominating_diagonal(images, lam)
+        most = (np.sqrt(norm2) * inflation + errors) / (1.0 - drift)
+        base_slack = summed * float(lam @ (most * most)) * inflation * (1.0 + gamma(len(asked) + 8))
         plain = (images * images * lam[:, None]).sum(axis=0)
         if not (np.isfinite(strength * strength) and np.isfinite(spectrum).all() and np.isfinite(target_error)):
             return None
-    return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain)
+    return Frame(basis, spectrum, strength, drift, target_error, for_errors.unit, cost, plain, base_slack)
+
+
+def _weighted_sum(images: Array, weights: Array) -> tuple[Array, int]:
+    """Σ w ŵŵᵀ, in parts where there are many rows, and how many additions any of its entries went through."""
+    parts = range(0, max(len(images), 1), _AT_A_TIME)
+    ends = [slice(start, start + _AT_A_TIME) for start in parts]
+    gram: Array = np.sum([(images[some] * weights[some, None]).T @ images[some] for some in ends], axis=0)
+    return gram, min(len(images), _AT_A_TIME) + len(parts) - 1
 
 
 def _proposed_basis(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.version import __version__
+from allocopt.cli.shell.running import SCHEMA_VERSION
 from allocopt.insight.instances.files import Instance, read_instance, read_vector
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
@@ -39,7 +41,7 @@ Verify = Annotated[
         help="Prove the interval from the numbers of the file (default), whatever their size, or leave it out.",
     ),
 ]
-Theta = Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file; overrides the instance's.")]
+Theta = Annotated[str | None, typer.Option(help="θ as 1,0,-2 or a file of numbers; overrides the instance's.")]
 NoiseVariance = Annotated[float | None, typer.Option(help="σ² of the rewards (default 1).")]
 File = Annotated[Path, typer.Argument(help="Instance: .json, .npz, .csv, .parquet or .npy.", show_default=False)]
 
@@ -67,16 +69,16 @@ def given_contexts(instance: Instance, noise_variance: float | None) -> Contextu
     sizes = (len(instance.arms),) if instance.contexts is None else instance.contexts
     contexts = np.split(np.asarray(instance.arms), np.cumsum(sizes)[:-1])
     return ContextualBandit(
-        contexts,  # type: ignore[arg-type]
+        contexts,
         instance.theta,
         noise_variance=1.0 if noise is None else noise,
         labels=instance.labels or (),
     )
 
 
-def print_json(document: Any) -> None:
-    """A document on standard output; it must not hold infinities or nan."""
-    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+def print_json(document: Mapping[str, Any]) -> None:
+    """A document on standard output, with the version of its schema (docs/json.md); it must not hold infinities or nan."""
+    typer.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, allow_nan=False))
 
 
 def _version(asked: bool) -> None:

@@ -5,21 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight import instances
 from allocopt.insight.documents import short_interval
 from allocopt.model import programs
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.solve import solve
 
+_INTRODUCTION = (
+    "In a linear bandit, playing the arm x shows ⟨x, θ⟩ plus noise, and costs its gap Δ to the best arm. No reasonable policy "
+    "has less regret than c(A,θ)·log n in the end. c is the value of a convex program, which allocopt solves and proves.",
+    "The paper's example has three arms: e1 is the best one, (1−ε, aε) is hardly worse, and e2 looks hopeless, but tells the "
+    "two apart. Optimal play uses e2, at the price c = 2a² whatever ε is. Whoever stops playing e2 because it looks bad, as "
+    "optimism does, pays about 2/ε instead.",
+)
+
 
 @app.command()
 def demo(as_json: Json = False) -> None:
     """The paper's examples: c with its proven interval, beside what UCB and optimism pay."""
+    console = new_console()
+    if not as_json:
+        console.print("\n\n".join(_INTRODUCTION), highlight=False, markup=False)
     rows = [
         _demo_row(epsilon, a) for a in (2.0, 5.0) for epsilon in (0.2, 0.05, 0.01, 1e-4, 1e-6) if epsilon < 1 / a**2
     ]
@@ -27,9 +38,9 @@ def demo(as_json: Json = False) -> None:
     if as_json:
         print_json({"counter_example": rows, "price_of_optimism": prices})
         return
-    console = Console()
-    table = Table(title="A = {e1, e2, (1−ε, aε)}, θ = e1: regret c·log n, UCB pays Σ2/Δ, ratio = UCB/c")
-    for name in ("a", "ε", "c", "proven interval", "no e2", "Σ2/Δ", "ratio"):
+    console.print("\n1. Arms {e1, e2, (1−ε, aε)}, θ = e1: c, and what others pay per log n", highlight=False)
+    table = Table()
+    for name in ("a", "ε", "c", "proven interval", "c, no e2", "UCB", "UCB/c"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
@@ -37,8 +48,9 @@ def demo(as_json: Json = False) -> None:
             f"{row['without_e2']:.8g}", f"{row['ucb']:.8g}", f"{row['ratio']:.4g}",
         )  # fmt: skip
     console.print(table)
-    table = Table(title="Price of optimism on {e1, e2, (1−ε, 8aε)}: what it pays at least, over c")
-    for name in ("a", "ε", "c", "optimism", "proven interval", "price"):
+    console.print("\n2. Price of optimism of squared width a·log n: arms {e1, e2, (1−ε, 8aε)}", highlight=False)
+    table = Table()
+    for name in ("a", "ε", "c", "optimism", "proven interval", "over c"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in prices:
         table.add_row(
@@ -47,7 +59,9 @@ def demo(as_json: Json = False) -> None:
         )  # fmt: skip
     console.print(table)
     console.print(
-        "Every interval is proven in exact arithmetic from an allocation and multipliers; see allocopt solve --save."
+        "Every interval is proven in exact arithmetic from an allocation and multipliers.\n"
+        "Next: allocopt solve --help, and the README.",
+        highlight=False,
     )
     for row in (*rows, *prices):
         if row["status"] != Status.CERTIFIED.name:

@@ -17,6 +17,7 @@ from rich.table import Table
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
 from allocopt.cli.app import SECONDS_BEFORE_PROGRESS
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
 from allocopt.model.progress import Callback, Progress
@@ -103,20 +104,20 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.1f} ms"
 
 
-def solution_tables(solution: Solution, enclosure: Enclosure | None, most: int = 20) -> Iterator[Table]:
-    """The summary, the allocation and the binding constraints."""
-    yield _summary(solution, enclosure)
+def solution_tables(
+    solution: Solution, enclosure: Enclosure | None, most: int = 20, *, name: str | None = None
+) -> Iterator[Table]:
+    """The summary, the allocation and the binding constraints; ``name`` is the program in the user's words."""
+    yield _summary(solution, enclosure, name or solution.program.kind)
     yield _allocation(solution, most)
     if solution.program.origin.compared is not None and solution.program.target_arms is None:
         yield _differences(solution, most)
 
 
-def _summary(solution: Solution, enclosure: Enclosure | None) -> Table:
+def _summary(solution: Solution, enclosure: Enclosure | None, name: str) -> Table:
     colour = _COLOURS[solution.status]
     table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row(
-        "program", f"{solution.program.kind}, {solution.program.n_arms} arms in {solution.program.dim} dimensions"
-    )
+    table.add_row("program", f"{name}, {solution.program.n_arms} arms in {solution.program.dim} dimensions")
     table.add_row("value", f"{solution.value:.10g}")
     if solution.program.origin.answer is not None:
         others = len(solution.stats.get("answers", ())) - 1
@@ -143,26 +144,27 @@ def _allocation(solution: Solution, most: int) -> Table:
         shown = np.union1d(shown, solution.binding)
     cost = program.costs * np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
     order = shown[np.lexsort((-cost[shown], np.isfinite(solution.allocation[shown])))]
-    table = Table(title="allocation and binding arms", caption=_rest(len(order), most), caption_justify="left")
-    for name in ("arm", "cost", "allocation", "share of cost", "multiplier", "binding"):
-        table.add_column(name, justify="right")
+    names = ["arm", "cost", "allocation", "share of cost", "multiplier", "binding"]
     labels = solution.labels
-    if labels is not None:
-        table.add_column("label")
     per_arm = program.target_arms is not None
     binding = set(solution.binding.tolist()) if per_arm else set()
     total = float(cost.sum())
-    for i in order[:most].tolist():
-        table.add_row(
+    rows = [
+        [
             str(i),
             f"{program.costs[i]:.6g}",
             f"{solution.allocation[i]:.6g}",
             f"{cost[i] / total:.1%}" if total > 0 else "-",
             f"{solution.multipliers[i]:.6g}" if per_arm else "-",
             "yes" if i in binding else "",
-            *(() if labels is None else (escape(labels[i]),)),
-        )
-    return table
+            *(() if labels is None else (labels[i],)),
+        ]
+        for i in order[:most].tolist()
+    ]
+    if labels is not None:
+        names.append("label")
+    title, caption = "allocation and binding arms", _rest(len(order), most)
+    return fitted_table(names, rows, {len(names) - 1} if labels is not None else (), title=title, caption=caption)
 
 
 def _differences(solution: Solution, most: int) -> Table:

@@ -6,11 +6,12 @@ import dataclasses
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import did_you_mean
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.solvers.methods import METHODS, Method
 
 
@@ -21,12 +22,12 @@ def methods(
 ) -> None:
     """The methods: what each can do, and its settings with defaults and meanings."""
     if name is not None and name not in METHODS:
-        raise InvalidOption(f"method: expected one of {', '.join(METHODS)}, got {name!r}")
+        raise InvalidOption(f"method: expected one of {', '.join(METHODS)}, got {name!r}{did_you_mean(name, METHODS)}")
     chosen = [METHODS[name]] if name is not None else list(METHODS.values())
     if as_json:
-        print_json([_document(method) for method in chosen])
+        print_json({"methods": [_document(method) for method in chosen]})
         return
-    console = Console()
+    console = new_console()
     console.print(_capabilities(chosen))
     for method in chosen:
         console.print()
@@ -38,14 +39,14 @@ def methods(
 
 def _capabilities(chosen: list[Method]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("method", "bounds", "starts", "arms at most", "arms are"):
+    for column in ("method", "bounds", "rows", "starts", "at most", "arms are"):
         table.add_column(column)
     for method in chosen:
         arms = "in blocks" if method.block_by_block else "in memory"
         arms += f" (in blocks: {method.by_blocks})" if method.by_blocks else ""
-        most = "any number" if method.most_arms is None else f"{method.most_arms:,}"
-        table.add_row(method.name, _yes(method.bounds), _yes(method.starts), most, arms)
-    table.caption = "bounds: on the allocation; starts: can begin from a solution"
+        most = "any" if method.most_arms is None else f"{method.most_arms:,}"
+        table.add_row(method.name, _yes(method.bounds), _yes(method.constraints), _yes(method.starts), most, arms)
+    table.caption = "bounds and rows (linear constraints): on the allocation; starts: from a solution"
     table.caption_justify = "left"
     return table
 
@@ -75,6 +76,7 @@ def _document(method: Method) -> dict[str, Any]:
         "name": method.name,
         "summary": method.summary,
         "bounds": method.bounds,
+        "constraints": method.constraints,
         "starts": method.starts,
         "most_arms": method.most_arms,
         "block_by_block": method.block_by_block,

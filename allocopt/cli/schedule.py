@@ -10,8 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
@@ -20,6 +18,9 @@ from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import FORMAT
 from allocopt.cli.app import Json, NoiseVariance, Theta, app, given_bandit, given_instance, print_json
 from allocopt.cli.display import progress_line
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model import programs
 from allocopt.model.program import AllocationProgram
@@ -86,11 +87,11 @@ def schedule_command(
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the schedule as .csv (runs) or .json.")] = None,
     per_round: Annotated[bool, typer.Option("--per-round", help="One line per round in the .csv.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --save.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Whole pulls and an order of play for n rounds, from an instance or a saved solution."""
-    _check_save(save, per_round, file, played)
+    _check_save(save, force, per_round, file, played, theta)
     solution, labels = _solution(file, program, theta, noise_variance)
     schedule = Schedule.from_solution(
         solution,
@@ -115,14 +116,9 @@ def schedule_command(
         raise typer.Exit(1)
 
 
-def _check_save(save: Path | None, per_round: bool, *sources: Path | str | None) -> None:
+def _check_save(save: Path | None, force: bool, per_round: bool, *sources: Path | str | None) -> None:
     """Refuse before anything is solved; not even --force may destroy what the schedule is made from."""
-    if save is not None and save.suffix.lower() not in (".csv", ".json"):
-        raise InvalidOption(f"--save: expected a name that ends in .csv or .json, got {str(save)!r}")
-    if save is not None and save.exists():
-        for source in sources:
-            if source is not None and Path(source).is_file() and save.samefile(source):
-                raise InvalidOption(f"--save: expected another file than the input {str(source)!r}")
+    check_output("--save", save, force, *sources, endings=(".csv", ".json"))
     if per_round and (save is None or save.suffix.lower() != ".csv"):
         raise InvalidOption("--per-round: only with --save and a .csv file")
 
@@ -178,7 +174,7 @@ def _build(instance: Instance, program: Program, noise_variance: float | None) -
 
 
 def _show(schedule: Schedule, save: Path | None) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     console.print(_arms_table(schedule))
     console.print(_totals(schedule))
     for note in schedule.notes:
@@ -192,28 +188,30 @@ def _arms_table(schedule: Schedule) -> Table:
     regret = schedule.losses * schedule.pulls
     order = shown[np.lexsort((-schedule.pulls[shown], -regret[shown], np.isfinite(schedule.allocation[shown])))]
     rest = len(order) - _MOST_ROWS
-    table = Table(
-        title=f"{schedule.order} schedule of {schedule.length} rounds",
-        caption=f"and {rest} more (--json has all)" if rest > 0 else None,
-        caption_justify="left",
-    )
-    unit = _unit(schedule)
+    unit, labels = _unit(schedule), schedule.labels
     earlier = bool(schedule.played.any())
-    for name in ("arm", "gap" if unit == "regret" else "cost", "T", *(["played"] if earlier else []), "pulls", unit):
-        table.add_column(name, justify="right")
-    if schedule.labels is not None:
-        table.add_column("label")
-    for i in order[:_MOST_ROWS].tolist():
-        table.add_row(
+    names = ["arm", "gap" if unit == "regret" else "cost", "T", *(["played"] if earlier else []), "pulls", unit]
+    rows = [
+        [
             str(i),
             f"{schedule.losses[i]:.6g}",
             f"{schedule.allocation[i]:.6g}",
             *([str(schedule.played[i])] if earlier else []),
             str(schedule.pulls[i]),
             f"{regret[i]:.6g}",
-            *(() if schedule.labels is None else (escape(schedule.labels[i]),)),
-        )
-    return table
+            *(() if labels is None else (labels[i],)),
+        ]
+        for i in order[:_MOST_ROWS].tolist()
+    ]
+    if labels is not None:
+        names.append("label")
+    return fitted_table(
+        names,
+        rows,
+        {len(names) - 1} if labels is not None else (),
+        title=f"{schedule.order} schedule of {schedule.length} rounds",
+        caption=f"and {rest} more (--json has all)" if rest > 0 else None,
+    )
 
 
 def _unit(schedule: Schedule) -> str:

@@ -35,6 +35,9 @@ from allocopt.cli.app import (
     print_json,
 )
 from allocopt.cli.insight.bound import WHY_BELOW
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight import plots
 from allocopt.insight.bounds.bound import FiniteTimeBound, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
@@ -52,7 +55,6 @@ from allocopt.solving.solve import solve
 _QUANTILES = (0.1, 0.5, 0.9)
 _PICTURE = "regret.png"
 _SCIENTIFIC_FROM = 1e6  # figures from here on are written as 1e+06
-_RATIO_FOR_LOG_SCALE = 10.0  # ratio of final regrets from which a linear scale shows one curve only
 
 
 @app.command("simulate")
@@ -102,6 +104,7 @@ def simulate_command(
             "--log/--linear", help="Scale of the regret in the plot (default: what suits it).", show_default=False
         ),
     ] = None,
+    force: Force = False,
     factor: Annotated[
         float | None,
         typer.Option(
@@ -128,15 +131,15 @@ def simulate_command(
     for name in names:
         if names.count(name) > 1:
             raise InvalidOption(f"--policy: {name} is given twice")
-    _check_targets(out, plot)
+    _check_targets(out, plot, force, file, theta)
     conditions = Conditions.checked(bandit, noise, assumed, delay, batch, blockwise)
     _check_folder(out, bandit, horizon, runs, seed, conditions.as_json())
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
-    solution = _solution(bandit)
-    constant = 0.0 if solution is None else solution.value
-    if log and constant == 0:
+    solution = solve(programs.regret(bandit))
+    constant = solution.value
+    if log and not len(bandit.suboptimal_arms):
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
     bounds = [] if factor is None else _bounds(bandit, horizon, factor)
     results = []
@@ -152,9 +155,7 @@ def simulate_command(
         except KeyboardInterrupt:
             if out is None:
                 raise
-            typer.echo(
-                f"interrupted: what was finished is kept in {out}; the same command goes on from there", err=True
-            )
+            say_interrupted(f"interrupted: what was finished is kept in {out}; the same command goes on from there")
             raise typer.Exit(130) from None
         if checkpoint is not None:
             ending = ".parquet" if importlib.util.find_spec("pyarrow") else ".json"
@@ -166,24 +167,18 @@ def simulate_command(
             {r.policy: (r.times, r.regret) for r in results},
             constant=constant if math.isfinite(constant) else None,
             bound=([b.n for b in bounds], [b.value for b in bounds]) if bounds else None,
-            log=_logarithmic(results) if log is None else log,
+            log=log,
         )
-        plots.save(figure, target, overwrite=target != plot)
+        plots.save(figure, target, overwrite=force or target != plot)
     if as_json:
         print_json(_document(results, solution, pictures, bounds))
     else:
         _show(results, solution, pictures, out, bounds)
 
 
-def _check_targets(out: Path | None, plot: Path | None) -> None:
+def _check_targets(out: Path | None, plot: Path | None, force: bool, *inputs: Path | str | None) -> None:
     """Refuse names that could not be written, or must not be, before the work begins."""
-    if plot is not None:
-        if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-            raise InvalidOption(f"--plot: expected a name that ends in .png, .pdf or .svg, got {plot.name!r}")
-        if plot.exists():
-            raise InvalidOption(f"--plot: {plot} exists already; give another name")
-        if not plot.parent.is_dir():
-            raise InvalidOption(f"--plot: there is no folder {plot.parent}")
+    check_output("--plot", plot, force, *inputs, endings=(".png", ".pdf", ".svg"))
     if out is not None and out.exists():
         if not out.is_dir():
             raise InvalidOption(f"--out: expected a folder, but {out} is a file")
@@ -226,12 +221,7 @@ def _client(address: str) -> Any:
     try:
         return distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
-        raise InvalidOption(f"--dask: no scheduler at {address!r}: {error or type(error).__name__}") from None
-
-
-def _solution(bandit: LinearBandit) -> Solution | None:
-    """Of the regret program, whose value is c(A,θ); None where every arm is optimal, and c is 0."""
-    return solve(programs.regret(bandit)) if len(bandit.suboptimal_arms) else None
+        raise InvalidOption(f"--dask: no scheduler at {address!r}: {str(error) or type(error).__name__}") from None
 
 
 def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTimeBound]:
@@ -242,12 +232,6 @@ def _bounds(bandit: LinearBandit, horizon: int, factor: float) -> list[FiniteTim
 
 def _folder_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=_+-]+", "-", name)  # with +, or 1e+9 and 1e-9 would have one folder
-
-
-def _logarithmic(results: list[SimulationResult]) -> bool:
-    """Whether one policy's regret would flatten all others on a linear scale."""
-    finals = [float(r.mean[-1]) for r in results]
-    return min(finals) > 0 and max(finals) > _RATIO_FOR_LOG_SCALE * min(finals)
 
 
 @contextlib.contextmanager
@@ -286,15 +270,15 @@ def _figure(x: float, digits: int = 1) -> str:
 
 def _show(
     results: list[SimulationResult],
-    solution: Solution | None,
+    solution: Solution,
     pictures: list[Path],
     out: Path | None,
     bounds: list[FiniteTimeBound],
 ) -> None:
     first = results[0]
-    constant = 0.0 if solution is None else solution.value
+    constant = solution.value
     log_n = math.log(first.horizon)
-    console = Console(highlight=False)
+    console = new_console()
     table = Table(title=f"regret after {first.horizon} rounds, {first.runs} run{'s' if first.runs > 1 else ''}")
     table.add_column("policy", overflow="fold")  # figures are never cut off, long names are
     for name in ("mean", "± s.e.", *(f"{q:.0%}" for q in _QUANTILES), "mean/log n"):
@@ -313,7 +297,7 @@ def _show(
     console.print(table)
     if bounds:
         console.print(f"{bounds[-1].sentence} ({WHY_BELOW})", markup=False, soft_wrap=True)
-    if solution is not None and caveat(solution):
+    if caveat(solution):
         console.print(f"c is {caveat(solution)}", markup=False, soft_wrap=True)
         for sentence in sentences(solution.assumptions):
             console.print(f"  {sentence}", markup=False, soft_wrap=True)
@@ -339,18 +323,18 @@ def _comparisons(results: list[SimulationResult]) -> list[Comparison]:
 
 
 def _document(
-    results: list[SimulationResult], solution: Solution | None, pictures: list[Path], bounds: list[FiniteTimeBound]
+    results: list[SimulationResult], solution: Solution, pictures: list[Path], bounds: list[FiniteTimeBound]
 ) -> dict[str, Any]:
     first = results[0]
-    constant = 0.0 if solution is None else solution.value
+    constant = solution.value
     return {
         "horizon": first.horizon,
         "runs": first.runs,
         "seed": dict(first.seed),
         "c": json_number(constant),
         "c_log_n": json_number(constant * math.log(first.horizon)),
-        "c_status": None if solution is None else solution.status.name,
-        "assumptions": [] if solution is None else [a.as_json() for a in solution.assumptions],
+        "c_status": solution.status.name,
+        "assumptions": [a.as_json() for a in solution.assumptions],
         "optimal_arms": first.bandit.optimal_arms.tolist(),
         "times": first.times.tolist(),
         "bounds": [{"n": b.n, "value": b.value, "sentence": b.sentence} for b in bounds],
@@ -377,7 +361,7 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
 
 def _policy_document(result: SimulationResult) -> dict[str, Any]:
     error = result.standard_error
-    document = {
+    return {
         "policy": result.policy,
         "parameters": dict(result.parameters),
         "final_regret": {
@@ -390,9 +374,6 @@ def _policy_document(result: SimulationResult) -> dict[str, Any]:
         "mean_regret": result.mean.tolist(),
         "standard_error": error.tolist() if np.isfinite(error).all() else None,
         "mean_pulls": result.pulls.mean(axis=0).tolist(),
+        "runs_with_recovery": _recoveries(result),
         "notes": list(result.notes),
     }
-    recovered = _recoveries(result)
-    if recovered is not None:
-        document["runs_with_recovery"] = recovered
-    return document

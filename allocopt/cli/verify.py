@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from allocopt.base.errors import InvalidOption, NotProven
 from allocopt.base.json_data import json_data
@@ -15,6 +14,7 @@ from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.proofs.writing import exact_enclosure
 from allocopt.certify.referee import judge, read
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight.bounds.reading import load_bound
 from allocopt.insight.bounds.writing import FORMAT
 from allocopt.insight.documents import enclosure_document, interval
@@ -47,9 +47,15 @@ def verify(
         solution = load_solution(proof)
     except NotProven as reason:
         if as_json:
-            print_json({"holds": False, "problems": [str(reason)]})
+            print_json(
+                {
+                    **dict.fromkeys(("proven", "claim", "wider", "assumptions")),
+                    "holds": False,
+                    "problems": [str(reason)],
+                }
+            )
         else:
-            console = Console(highlight=False, soft_wrap=True)
+            console = new_console(soft_wrap=True)
             console.print(str(reason), markup=False)
             console.print("the claim is NOT proven: the file was changed or is wrong", markup=False)
         raise typer.Exit(1) from None
@@ -76,7 +82,7 @@ def verify(
         )  # fmt: skip
     else:
         program = solution.program
-        console = Console(highlight=False)
+        console = new_console()
         console.print(f"program   {program.kind}, {program.n_arms} arms in {program.dim} dimensions", markup=False)
         console.print(f"claimed   [{claim['lower']!r}, {claim['upper']!r}], {claim['status']}", markup=False)
         console.print(f"proven    {interval(enclosure)}   (relative width {enclosure.gap:.2g})", markup=False)
@@ -109,12 +115,12 @@ def _of_a_bound(proof: Path) -> bool:
 
 def _verify_bound(proof: Path, as_json: bool) -> None:
     """`load_bound` proves the claim or refuses it."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console(soft_wrap=True)
     try:
         bound = load_bound(proof)
     except NotProven as reason:
         if as_json:
-            print_json({"holds": False, "problems": [str(reason)]})
+            print_json({"holds": False, **dict.fromkeys(("value", "n", "sentence")), "problems": [str(reason)]})
         else:
             console.print(str(reason), markup=False)
             console.print("the claim is NOT proven: the file was changed or is wrong", markup=False)

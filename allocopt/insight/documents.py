@@ -38,8 +38,9 @@ def short_interval(lower: float, upper: float, digits: int = 10) -> str:
 
 
 def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[str, Any]:
-    """A solution as JSON data; infinities are the string "inf"."""
-    document: dict[str, Any] = {
+    """A solution as JSON data: always the same keys, null where there is nothing to say; infinities are the string "inf"."""
+    origin, bounds = solution.program.origin, solution.stats.get("answers", {})
+    return {
         "program": solution.program.kind,
         "value": json_number(solution.value),
         "lower": json_number(solution.lower),
@@ -47,6 +48,7 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "gap": json_number(solution.gap),
         "tol": solution.tol,
         "status": solution.status.name,
+        "reason": solution.stats.get("reason"),
         "assumptions": [a.as_json() for a in solution.assumptions],
         "method": solution.method,
         "stats": {
@@ -59,20 +61,13 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "binding": solution.binding.tolist(),
         "allocation": json_data(solution.allocation),
         "multipliers": json_data(solution.multipliers),
+        "answer": origin.answer,
+        "answers": [{"arm": i, "lower": json_number(x), "upper": json_number(y)} for i, (x, y) in bounds.items()],
+        "compared": None if origin.compared is None else origin.compared.tolist(),
+        "labels": None if solution.labels is None else list(solution.labels),
+        "proven": None if enclosure is None else enclosure_document(enclosure),
+        "confirmed": None if enclosure is None else confirmed(solution, enclosure),
     }
-    if solution.program.origin.answer is not None:
-        document["answer"] = solution.program.origin.answer
-    if "answers" in solution.stats:
-        bounds = solution.stats["answers"].items()
-        document["answers"] = [{"arm": i, "lower": json_number(x), "upper": json_number(y)} for i, (x, y) in bounds]
-    if solution.program.origin.compared is not None:
-        document["compared"] = solution.program.origin.compared.tolist()
-    if solution.labels is not None:
-        document["labels"] = list(solution.labels)
-    if enclosure is not None:
-        document["proven"] = enclosure_document(enclosure)
-        document["confirmed"] = confirmed(solution, enclosure)
-    return document
 
 
 def enclosure_document(enclosure: Enclosure) -> dict[str, Any]:

@@ -16,7 +16,10 @@ from allocopt.base import double_double as precise
 from allocopt.base.validation import Array
 from allocopt.linear.floating import GAP_ERROR, PAIR_ERROR, TINY, UNIT
 
-__all__ = ["best_of", "exact_gap", "magnitudes", "plain_mean_error", "refined_gaps", "tie_share"]
+__all__ = ["best_of", "error_of_mean", "exact_gap", "magnitudes", "plain_mean_error", "refined_gaps", "tie_share"]
+
+
+_FEW = 2000  # entries up to which exact sums, one row after the other, are the faster way
 
 
 def magnitudes(rows: Array, theta: Array) -> Array:
@@ -27,13 +30,18 @@ def magnitudes(rows: Array, theta: Array) -> Array:
 
 def plain_mean_error(rows: Array, theta: Array) -> Array:
     """What rounding can do to a mean that is computed in doubles, in any order of summation."""
-    result: Array = (2 * (len(theta) + 4) * UNIT) * magnitudes(rows, theta) + TINY
+    return error_of_mean(magnitudes(rows, theta), len(theta))
+
+
+def error_of_mean(size: Array, dim: int) -> Array:
+    """`plain_mean_error` of rows whose `magnitudes` are known."""
+    result: Array = (2 * (dim + 4) * UNIT) * size + TINY
     return result
 
 
-def best_of(rows: Array, theta: Array, means: Array) -> int:
+def best_of(rows: Array, theta: Array, means: Array, plain_error: Array | None = None) -> int:
     """The row of the largest mean, in exact arithmetic (the first of them where they tie)."""
-    plain_error = plain_mean_error(rows, theta)
+    plain_error = plain_mean_error(rows, theta) if plain_error is None else plain_error
     contenders = np.flatnonzero(means + plain_error >= float((means - plain_error).max()))
     if len(contenders) == 1:
         return int(contenders[0])
@@ -50,14 +58,21 @@ def best_of(rows: Array, theta: Array, means: Array) -> int:
     return int(min(contenders[first[i]] for i in range(len(exact)) if exact[i] == best))
 
 
-def refined_gaps(rows: Array, theta: Array, best_row: Array, gaps: Array, plain_error: Array) -> Array:
-    """Gaps to the mean of ``best_row``, given those in plain arithmetic with ``plain_error``, to `GAP_ERROR` each."""
-    uncertain = np.flatnonzero(~(plain_error <= 0.5 * GAP_ERROR * np.abs(gaps)))
+def refined_gaps(
+    rows: Array, theta: Array, best_row: Array, gaps: Array, plain_error: Array, best: int | None = None
+) -> Array:
+    """Gaps to the mean of ``best_row``, given those in plain arithmetic with ``plain_error``, to `GAP_ERROR` each.
+
+    ``best``: the place of ``best_row`` among the rows, where it is known; its gap is 0.
+    """
+    certain = plain_error <= 0.5 * GAP_ERROR * np.abs(gaps)
+    if best is not None:
+        gaps[best] = 0.0
+        certain[best] = True
+    uncertain = np.flatnonzero(~certain)
     if len(uncertain):
         some = rows[uncertain]
-        best = precise.dot(best_row[None], theta)
-        ones = np.ones(len(uncertain))
-        accurate = precise.difference((best[0] * ones, best[1] * ones), precise.dot(some, theta))
+        accurate = _accurate(some, theta, best_row)
         error = (len(theta) + 4) * PAIR_ERROR * (magnitudes(some, theta) + magnitudes(best_row[None], theta)) + TINY
         undecided = np.flatnonzero(~(error <= 0.25 * GAP_ERROR * accurate))
         for i in undecided.tolist():
@@ -65,6 +80,15 @@ def refined_gaps(rows: Array, theta: Array, best_row: Array, gaps: Array, plain_
             accurate[i] = 0.0 if same else _nearest(exact_gap(some[i], theta, best_row))
         gaps[uncertain] = accurate
     return gaps
+
+
+def _accurate(rows: Array, theta: Array, best_row: Array) -> Array:
+    """Gaps with an error of `PAIR_ERROR` per term: few by exact sums, many in double-double arithmetic, a column at a time."""
+    if rows.size <= _FEW:
+        return precise.summed_differences(rows, best_row, theta)
+    best = precise.dot(best_row[None], theta)
+    ones = np.ones(len(rows))
+    return precise.difference((best[0] * ones, best[1] * ones), precise.dot(rows, theta))
 
 
 def exact_gap(row: Array, theta: Array, best_row: Array) -> Any:

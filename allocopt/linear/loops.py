@@ -21,7 +21,12 @@ __all__ = ["ENTRY", "compiled_steps", "in_loops", "inside"]
 
 ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """numba's options for functions that Python calls."""
-_INSIDE = {**ENTRY, "no_cpython_wrapper": True}  # a quarter less to compile
+# a quarter less to compile without a wrapper; and what is not said here a function would inherit from its first caller
+_INSIDE = {**ENTRY, "no_cpython_wrapper": True, "forceinline": False, "fastmath": False}
+_SUMS = {
+    **_INSIDE,
+    "fastmath": {"reassoc"},
+}  # several partial sums at a time, in an order that depends on the length alone
 
 _LARGEST_SHIFT = 0.005  # of the diagonal, from which no larger one is tried: the matrix is not definite
 _LEAST_PIVOT = 1e-12  # of M, scaled to a diagonal of ones: below it M has lost twelve digits
@@ -33,6 +38,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def inside(function: _Function) -> _Function:
     """Compile a function that only compiled ones call."""
     return cast(_Function, njit(**_INSIDE)(function))
+
+
+def _sums(function: _Function) -> _Function:
+    """`inside`, for functions that are mostly sums of products: four times as fast in any order (for which all bounds hold)."""
+    return cast(_Function, njit(**_SUMS)(function))
 
 
 def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -52,15 +62,16 @@ def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any
 
 
 def compiled_steps(
-    functions: Iterable[Callable[..., Any]], known: Mapping[str, Callable[..., Any]] | None = None
+    functions: Iterable[Callable[..., Any]], known: Mapping[str, Callable[..., Any]], copied: bool = True
 ) -> dict[str, Callable[..., Any]]:
-    """Functions in the words of `dense`, compiled, by their names; each may call those before it, and the ``known`` ones.
+    """Functions in the words of `dense`, for numba, by their names, and the ``known`` ones; each may call those before it.
 
-    They become part of whoever calls them: a call of its own would cost a tenth of a solve.
+    ``copied``: numba copies their text into whoever calls them, and compiles that. Compiled by itself and then called, a function is
+    optimised by LLVM twice and made into machine code twice, which is most of the time that compiling takes.
     """
-    steps: dict[str, Callable[..., Any]] = {}
+    steps: dict[str, Callable[..., Any]] = dict(known)
     for function in functions:
-        steps[function.__name__] = njit(**_INSIDE, forceinline=True)(in_loops(function, {**(known or {}), **steps}))
+        steps[function.__name__] = njit(**_INSIDE, inline="always" if copied else "never")(in_loops(function, steps))
     return steps
 
 
@@ -84,7 +95,7 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     return x if condition else y
 
 
-@inside
+@_sums
 def total(x: Any) -> Any:
     result = 0.0
     for i in range(len(x)):
@@ -92,7 +103,7 @@ def total(x: Any) -> Any:
     return result
 
 
-@inside
+@_sums
 def dot(x: Any, y: Any) -> Any:
     result = 0.0
     for i in range(len(x)):
@@ -100,7 +111,7 @@ def dot(x: Any, y: Any) -> Any:
     return result
 
 
-@inside
+@_sums
 def magnitude(x: Any, weights: Any) -> Any:
     result = 0.0
     for i in range(len(x)):
@@ -148,19 +159,27 @@ def fastest(change: Any, value: Any) -> Any:
 def cross(left: Any, right: Any) -> Any:
     r, height, width = left.shape[0], left.shape[1], right.shape[1]
     result = np.zeros((height, width))
-    for c in range(0, r, 4):  # four rows at a time, so that an entry is loaded and stored less often
+    even = height - height % 2
+    for c in range(
+        0, r, 4
+    ):  # four rows of each at a time, and two of the result: entries are loaded and stored less often
         d, e, f = min(c + 1, r - 1), min(c + 2, r - 1), min(c + 3, r - 1)
-        for i in range(height):
-            w = left[c, i]
-            x = left[d, i] if c + 1 < r else 0.0
-            y = left[e, i] if c + 2 < r else 0.0
-            z = left[f, i] if c + 3 < r else 0.0
+        in_d, in_e, in_f = 1.0 if c + 1 < r else 0.0, 1.0 if c + 2 < r else 0.0, 1.0 if c + 3 < r else 0.0
+        for i in range(0, even, 2):
+            w, x, y, z = left[c, i], in_d * left[d, i], in_e * left[e, i], in_f * left[f, i]
+            t, u, v, o = left[c, i + 1], in_d * left[d, i + 1], in_e * left[e, i + 1], in_f * left[f, i + 1]
+            for n in range(width):
+                p, q, g, h = right[c, n], right[d, n], right[e, n], right[f, n]
+                result[i, n] += (w * p + x * q) + (y * g + z * h)
+                result[i + 1, n] += (t * p + u * q) + (v * g + o * h)
+        for i in range(even, height):
+            w, x, y, z = left[c, i], in_d * left[d, i], in_e * left[e, i], in_f * left[f, i]
             for n in range(width):
                 result[i, n] += (w * right[c, n] + x * right[d, n]) + (y * right[e, n] + z * right[f, n])
     return result
 
 
-@inside
+@_sums
 def weighted(columns: Any, weights: Any) -> Any:
     r, k = columns.shape
     result = np.empty((r, r))
@@ -183,7 +202,7 @@ def gram(rows: Any, weights: Any) -> Any:
     return cross(scaled, rows)
 
 
-@inside
+@_sums
 def times(matrix: Any, x: Any) -> Any:
     result = np.empty(matrix.shape[0])
     for i in range(len(result)):
@@ -274,11 +293,15 @@ def _cholesky(matrix: Any, shift: Any) -> Any:
         least = min(least, min(work[c, c], work[d, d]))
         if not (0.0 < first * scale[c] < np.inf and 0.0 < second * scale[d] < np.inf):
             return 0.0, work
-        for i in range(d + 1, k):
-            x = work[c, i] * first
-            y = work[d, i] * second
+        for i in range(d + 1, k - 1, 2):  # of two rows each (below the diagonal, what is written is never read)
+            w, x = work[c, i] * first, work[c, i + 1] * first
+            y, z = work[d, i] * second, work[d, i + 1] * second
             for n in range(i, k):
-                work[i, n] -= x * work[c, n] + y * work[d, n]
+                in_c, in_d = work[c, n], work[d, n]
+                work[i, n] -= w * in_c + y * in_d
+                work[i + 1, n] -= x * in_c + z * in_d
+        if (k - d) % 2 == 0:
+            work[k - 1, k - 1] -= work[c, k - 1] * first * work[c, k - 1] + work[d, k - 1] * second * work[d, k - 1]
     for c in range(k):
         root = 1.0 / math.sqrt(work[c, c])
         for n in range(c, k):
@@ -297,19 +320,26 @@ def factorised(matrix: Any) -> Any:
     return least > 0.0, factor
 
 
-@inside
+@_sums
 def _substituted(factor: Any, x: Any) -> Any:
-    """Divide x by RᵀR."""
+    """Divide x by RᵀR, two entries at a time (the last one alone where their number is odd)."""
     k = len(x)
-    for c in range(k):
-        x[c] *= factor[c, c]
-        for n in range(c + 1, k):
-            x[n] -= x[c] * factor[c, n]
-    for c in range(k - 1, -1, -1):
-        rest = x[c]
-        for n in range(c + 1, k):
-            rest -= factor[c, n] * x[n]
-        x[c] = rest * factor[c, c]
+    even = k - k % 2
+    for c in range(0, even, 2):
+        y = x[c] * factor[c, c]
+        z = (x[c + 1] - y * factor[c, c + 1]) * factor[c + 1, c + 1]
+        for n in range(c + 2, k):
+            x[n] -= y * factor[c, n] + z * factor[c + 1, n]
+        x[c], x[c + 1] = y, z
+    if even < k:
+        x[even] *= factor[even, even] * factor[even, even]
+    for c in range(even - 2, -1, -2):
+        y, z = x[c], x[c + 1]
+        for n in range(c + 2, k):
+            y -= factor[c, n] * x[n]
+            z -= factor[c + 1, n] * x[n]
+        x[c + 1] = z * factor[c + 1, c + 1]
+        x[c] = (y - factor[c, c + 1] * x[c + 1]) * factor[c, c]
 
 
 @inside

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidInstance
-from allocopt.base.tolerances import TIE
+from allocopt.base.tolerances import LARGEST, TIE
 from allocopt.base.validation import (
     Array,
+    ArrayLike,
     IntArray,
     frozen,
     in_range,
@@ -22,7 +23,15 @@ from allocopt.base.validation import (
     vector,
 )
 from allocopt.linear.assumptions import Assumption
-from allocopt.linear.gaps import best_of, exact_gap, magnitudes, plain_mean_error, refined_gaps, tie_share
+from allocopt.linear.gaps import (
+    best_of,
+    error_of_mean,
+    exact_gap,
+    magnitudes,
+    plain_mean_error,
+    refined_gaps,
+    tie_share,
+)
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -79,6 +88,18 @@ class LinearBandit(Tabular):
     best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
 
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            arms: ArrayLike | ArmStore,
+            theta: ArrayLike,
+            noise_variance: ArrayLike = 1.0,
+            tie_tolerance: float = TIE,
+            optimal_arms: ArrayLike | None = None,
+            labels: Sequence[str] | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         store = open_store(self.arms)
         arms = arm_matrix(self.arms) if store is None else None
@@ -95,7 +116,7 @@ class LinearBandit(Tabular):
             raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
         self._put(
             theta=theta, noise_variance=noise_variance, tie_tolerance=tie_tolerance,
-            labels=checked_labels(self.labels, k), store=store,
+            labels=checked_labels(index_labels(self.arms) if self.labels is None else self.labels, k), store=store,
         )  # fmt: skip
         if arms is not None:
             self._put(arms=arms)
@@ -107,8 +128,7 @@ class LinearBandit(Tabular):
     def _settle(self, arms: Array, theta: Array) -> None:
         """Means, gaps and optimal arms of arms in memory."""
         means = arms @ theta
-        gaps, best = _gaps(arms, theta, means)
-        tied = _tied(arms, theta, gaps, best, self.tie_tolerance)
+        gaps, best, tied = _gaps(arms, theta, means, self.tie_tolerance)
         optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
         self._put(optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps))
@@ -118,8 +138,8 @@ class LinearBandit(Tabular):
         report = survey(store, theta, self.tie_tolerance)
         check_survey(report)
         rows = store.rows(report.contenders)
-        gaps, best = _gaps(rows, theta, rows @ theta)
-        optimal = report.contenders[_tied(rows, theta, gaps, best, self.tie_tolerance)]
+        gaps, best, tied = _gaps(rows, theta, rows @ theta, self.tie_tolerance)
+        optimal = report.contenders[tied]
         if self.optimal_arms is not None:
             optimal = self._given_optimal(report.contenders[gaps == 0], store.shape[0])
         self._put(optimal_arms=optimal, survey=report, best_row=frozen(rows[best].copy()))
@@ -262,6 +282,8 @@ def _few_of(arms: IntArray, most: int = 8) -> str:
 def checked_noise(value: Any, n_arms: int, error: type[AllocoptError], what: str = "arms") -> float | Array:
     """σ² as one number, also where it is given once per arm and is the same; else as a read-only vector."""
     name = "noise_variance"
+    if type(value) is float and 1.0 / LARGEST <= value <= LARGEST:
+        return value
     if np.ndim(value) == 0 if isinstance(value, np.ndarray) else not _is_listed(value):
         number = positive_number(name, value, error)
         in_range(name, np.array([number]), error)
@@ -288,6 +310,18 @@ def noise_text(noise_variance: float | Array) -> str:
     if isinstance(noise_variance, float):
         return f"{noise_variance:g}"
     return f"{noise_variance.min():g}…{noise_variance.max():g}"
+
+
+def index_labels(arms: Any) -> tuple[str, ...] | None:
+    """The names of a data frame's rows, where it has others than 0, 1, 2, …"""
+    index = getattr(arms, "index", None)
+    if (
+        index is None
+        or not (hasattr(arms, "columns") and hasattr(index, "tolist"))
+        or type(index).__name__ == "RangeIndex"
+    ):
+        return None
+    return tuple(map(str, index.tolist()))
 
 
 def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:
@@ -337,14 +371,10 @@ class _GapsTask:
         return refined_gaps(block, self.theta, self.best_row, best - block @ self.theta, plain_error)
 
 
-def _gaps(arms: Array, theta: Array, means: Array) -> tuple[Array, int]:
-    """Gaps to the best mean, and the arm that has it."""
-    best = best_of(arms, theta, means)
-    plain_error = plain_mean_error(arms, theta)
-    return refined_gaps(arms, theta, arms[best], means[best] - means, plain_error + plain_error[best]), best
-
-
-def _tied(arms: Array, theta: Array, gaps: Array, best: int, tolerance: float) -> IntArray:
-    """The arms that tie for the best mean."""
+def _gaps(arms: Array, theta: Array, means: Array, tolerance: float) -> tuple[Array, int, IntArray]:
+    """Gaps to the best mean, the arm that has it, and all that tie for it."""
     size = magnitudes(arms, theta)
-    return np.flatnonzero(gaps <= tolerance * (size + size[best]))
+    plain_error = error_of_mean(size, len(theta))
+    best = best_of(arms, theta, means, plain_error)
+    gaps = refined_gaps(arms, theta, arms[best], means[best] - means, plain_error + plain_error[best], best)
+    return gaps, best, np.flatnonzero(gaps <= tolerance * (size + size[best]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.tolerances import TIE
-from allocopt.base.validation import Array, IntArray, frozen, index_array, vector
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, index_array, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise, noise_text
@@ -66,6 +66,19 @@ class ContextualBandit:
     """Δ of every pair within its context; exactly 0 for the optimal ones."""
     assumptions: tuple[Assumption, ...] = field(init=False, repr=False, default=())
     """The pairs that are optimal in their context only up to the tolerance for ties."""
+
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            contexts: Sequence[ArrayLike],
+            theta: ArrayLike,
+            weights: ArrayLike | None = None,
+            noise_variance: ArrayLike = 1.0,
+            tie_tolerance: float = TIE,
+            optimal_arms: ArrayLike | None = None,
+            labels: Sequence[str] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         contexts = tuple(_checked_context(m, rows) for m, rows in enumerate(_listed(self.contexts)))
@@ -189,7 +202,7 @@ def _game(number: int, rows: Array, theta: Any, ties: float, given: IntArray | N
     """One context as a bandit of its own: its gaps and its optimal arms."""
     own = None if given is None else given[(given >= start) & (given < start + len(rows))] - start
     try:
-        return LinearBandit(rows, theta, 1.0, ties, own)  # type: ignore[arg-type]
+        return LinearBandit(rows, theta, 1.0, ties, own)
     except InvalidInstance as error:
         raise InvalidInstance(f"context {number}: {error}") from None
 

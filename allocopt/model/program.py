@@ -2,23 +2,26 @@ r"""AllocationProgram, the one convex program behind everything; `programs` has 
 
 minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ/σ_i²
 
-Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over the rows f of a matrix F_i.
+Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over the rows f of a matrix F_i. There may be linear constraints
+Bα <= b besides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
-from allocopt.base.validation import Array, IntArray, frozen, in_range, index_array, matrix, vector
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
-from allocopt.model.feature_rows import feature_rows, row_variances
+from allocopt.model.rows.constraints import LinearConstraints
+from allocopt.model.rows.features import feature_rows, row_variances
 from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
@@ -84,6 +87,10 @@ class AllocationProgram:
         show several things, one for each row is possible, too, as a list with a number or a list for each arm.
     owners : array_like of int, optional
         Where ``features`` are the rows of matrices already: the arm of each row, in increasing order.
+    constraints : tuple (B, b), optional
+        Bα <= b, with B of shape (n, k), an array or a matrix of `scipy.sparse`. A floor is a row with −1, a band two rows. (An
+        equality is a band of width 0, which few allocations in doubles are in exactly: make it as wide as you can bear.) An arm of
+        cost 0 that occurs in a row is not free.
 
     Examples
     --------
@@ -105,6 +112,13 @@ class AllocationProgram:
     AllocationProgram(general, n_arms=2, n_targets=2, dim=2, n_rows=3)
     >>> round(ao.solve(p).value, 6)
     2.0
+
+    A budget: at most half a pull of the first arm, which is the cheaper one.
+
+    >>> p = AllocationProgram([[1, 0], [1, 0]], [1, 2], [[1, 0]], [1], constraints=([[1, 0]], [0.5]))
+    >>> s = ao.solve(p)
+    >>> round(s.value, 6), s.constraint_multipliers.round(6)
+    (1.5, array([1.]))
     """
 
     features: Array
@@ -120,6 +134,25 @@ class AllocationProgram:
     """σ_i², one per arm, or one per row where arms have several; None where all are 1."""
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
+    constraints: LinearConstraints | None = None
+
+    if TYPE_CHECKING:  # what may be passed is more than what is kept
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            costs: ArrayLike,
+            targets: ArrayLike,
+            radii: ArrayLike,
+            lower: ArrayLike | None = None,
+            upper: ArrayLike | None = None,
+            target_arms: ArrayLike | None = None,
+            origin: Origin = ...,
+            noise_variance: ArrayLike | None = None,
+            owners: ArrayLike | None = None,
+            constraints: Any = None,
+            **more: Any,
+        ) -> None: ...
 
     @classmethod
     def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
@@ -140,24 +173,15 @@ class AllocationProgram:
         k, d = len(features) if owners is None else int(owners[-1]) + 1, features.shape[1]
         costs = vector("costs", self.costs, InvalidProgram, length=k)
         targets = matrix("targets", self.targets, InvalidProgram)
-        if not len(targets) or targets.shape[1] != d:
+        nothing_to_learn = self.origin.kind != "general" and targets.shape == (0, d)  # every arm is optimal
+        if not (len(targets) or nothing_to_learn) or targets.shape[1] != d:
             raise InvalidProgram(
                 f"targets: expected at least one row of {d} entries (as the features have), got shape {targets.shape}"
             )
         radii = vector("radii", self.radii, InvalidProgram, length=len(targets))
-        lower = np.zeros(k) if self.lower is None else self.lower
-        upper = np.full(k, np.inf) if self.upper is None else self.upper
-        lower = vector("lower", lower, InvalidProgram, length=k)
-        upper = vector("upper", upper, InvalidProgram, length=k, infinite=True)
-        for name, values, bad, wanted in (
-            ("costs", costs, costs < 0, ">= 0"),
-            ("radii", radii, radii <= 0, "> 0"),
-            ("lower", lower, lower < 0, ">= 0"),
-            ("upper", upper, upper < lower, ">= lower"),
-        ):
-            if bad.any():
-                i = int(np.flatnonzero(bad)[0])
-                raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
+        _refuse_where("costs", costs, costs < 0, ">= 0")
+        _refuse_where("radii", radii, radii <= 0, "> 0")
+        lower, upper = _bounds(self.lower, self.upper, k)
         given = row_variances(self.noise_variance, owners, k)
         if owners is None:
             noise = _checked_variances(given, costs, lower, upper, "arms")
@@ -168,7 +192,7 @@ class AllocationProgram:
             put(self, "target_arms", _checked_target_arms(self.target_arms, k, own, targets, self.origin.compared))
         for name, array, power, each in (
             ("features", features, 1, False), ("targets", targets, 1, False), ("costs", costs, 1, True),
-            ("radii", radii, 4, True), ("lower", lower, 4, False), ("upper", upper, 4, False),
+            ("radii", radii, 4, True),
         ):  # fmt: skip
             in_range(name, array, InvalidProgram, power=power, each=each)
         for name, array in (
@@ -178,6 +202,13 @@ class AllocationProgram:
             put(self, name, frozen(array))
         put(self, "noise_variance", noise)
         put(self, "owners", owners)
+        if self.constraints is not None:
+            if self.kind in (
+                "optimism",
+                "remaining",
+            ):  # whose bounds are rounded: linear constraints are about exact ones
+                raise InvalidProgram(f"constraints: expected none in a program of kind {self.kind}")
+            put(self, "constraints", LinearConstraints.checked(self.constraints, k))
 
     @property
     def blocks(self) -> ArmBlocks | None:
@@ -252,15 +283,19 @@ class AllocationProgram:
 
     @property
     def free(self) -> IntArray:
-        """The arms that cost nothing and have no upper bound: α = inf."""
+        """The arms that cost nothing, have no upper bound and occur in no linear constraint: α = inf."""
         if self.blocks is not None:
             return self.blocks.free
-        return np.flatnonzero((self.costs == 0) & np.isinf(self.upper))
+        free = (self.costs == 0) & np.isinf(self.upper)
+        return np.flatnonzero(free if self.constraints is None else free & ~self.constraints.constrained)
 
     @property
     def bounded(self) -> bool:
-        """Whether any arm has a lower bound above 0 or a finite upper bound, so that α may not be scaled at will."""
-        return self.blocks is None and bool(self.lower.any() or not np.isinf(self.upper).all())
+        """Whether there are linear constraints, lower bounds above 0 or finite upper bounds, so that α may not be scaled at will."""
+        if self.blocks is not None:
+            return self.blocks.bounded
+        limited = self.constraints is not None
+        return bool(limited or self.lower.any() or not np.isinf(self.upper).all())
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -280,9 +315,30 @@ class AllocationProgram:
 
     def __repr__(self) -> str:
         rows = "" if self.owners is None else f", n_rows={len(self.features)}"
-        bounded = ", bounded" if self.bounded else "" if self.blocks is None else ", streamed"
+        bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
+        if self.constraints is not None:
+            rows += f", n_constraints={self.constraints.n_rows}"
         sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"
         return f"AllocationProgram({self.kind}, {sizes}{bounded})"
+
+
+def _bounds(lower: Array | None, upper: Array | None, k: int) -> tuple[Array, Array]:
+    """Bounds as validated vectors: 0 and inf where none are given."""
+    least = np.zeros(k) if lower is None else vector("lower", lower, InvalidProgram, length=k)
+    most = np.full(k, np.inf) if upper is None else vector("upper", upper, InvalidProgram, length=k, infinite=True)
+    if lower is not None or upper is not None:
+        _refuse_where("lower", least, least < 0, ">= 0")
+        _refuse_where("upper", most, most < least, ">= lower")
+        in_range("lower", least, InvalidProgram, power=4)
+        in_range("upper", most, InvalidProgram, power=4)
+    return least, most
+
+
+def _refuse_where(name: str, values: Array, bad: NDArray[np.bool_], wanted: str) -> None:
+    """Refuse the first entry that is bad."""
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise InvalidProgram(f"{name}: expected entries {wanted}, but entry {i} is {float(values[i])!r}")
 
 
 def _checked_variances(value: Any, costs: Array, lower: Array, upper: Array, what: str) -> Array | None:

@@ -10,7 +10,21 @@ __all__ = ["Callback", "Progress"]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: both bounds are certified for the whole program at this moment."""
+    """What a callback is told: both bounds are certified for the whole program at this moment.
+
+    Attributes
+    ----------
+    method : str
+        Who is at work.
+    iteration : int
+        The method's own count of steps.
+    lower, upper, gap : float
+        Certified bounds of the value, and (upper − lower)/lower.
+    seconds : float
+        Since the solve began.
+    alive : int or None
+        Arms that may still matter; the others provably do not. None where nobody counts them.
+    """
 
     method: str
     iteration: int

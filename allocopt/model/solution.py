@@ -37,17 +37,22 @@ class Status(enum.Enum):
 
 
 class SparseVector(Lazy):
-    """A vector over all arms of which a few entries are known and the others are 0, or ∞; made in full if somebody asks for it."""
+    """A vector over all arms of which a few entries are known and the others are 0, or ∞; made in full if somebody asks for it.
 
-    def __init__(self, length: int, places: IntArray, values: Array, infinite: IntArray) -> None:
+    ``others`` is what the other entries are where they are not 0.
+    """
+
+    def __init__(
+        self, length: int, places: IntArray, values: Array, infinite: IntArray, others: Lazy | None = None
+    ) -> None:
         super().__init__(self._full)
-        self.length, self.places, self.values, self.infinite = length, places, values, infinite
+        self.length, self.places, self.values, self.infinite, self.others = length, places, values, infinite, others
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseVector, (self.length, self.places, self.values, self.infinite)
+        return SparseVector, (self.length, self.places, self.values, self.infinite, self.others)
 
     def _full(self) -> Array:
-        full = np.zeros(self.length)
+        full: Array = np.zeros(self.length) if self.others is None else np.array(self.others.value)
         full[self.places] = self.values
         full[self.infinite] = np.inf
         full.flags.writeable = False
@@ -57,10 +62,44 @@ class SparseVector(Lazy):
 @lazy_fields("program", "allocation", "multipliers", "binding", "coordinates")
 @dataclass(frozen=True, eq=False)
 class Solution(Tabular):
-    """A certified answer.
+    """A certified answer: an allocation that is feasible, and multipliers that show how far from optimal it can be.
 
-    ``value`` is the cost of ``allocation``, which is feasible; the optimal value lies in [``lower``, ``upper``], as far as
-    floating point can say. ``verify()`` proves an interval.
+    The optimal value lies in [``lower``, ``upper``]: both bounds are recomputed from the program's data, with margins for rounding.
+    ``verify()`` proves an interval in exact arithmetic; ``save()`` writes a proof file.
+
+    Attributes
+    ----------
+    program : AllocationProgram
+        What was solved; ``program.kind`` is its name.
+    allocation : array, shape (k,)
+        α: how often to play each arm (per log n for regret programs); inf on free arms, which cost nothing.
+    multipliers : array
+        λ of the constraints ||t_j||²_{H^-1} <= ρ_j: what it costs to know target j a little better. One per arm where targets belong
+        to arms, else one per target; 0 where the constraint is not tight; their sum is the value where there are no bounds on α.
+    lower, upper : float
+        Certified bounds of the optimal value; ``upper`` is the cost of ``allocation``.
+    status : Status
+        CERTIFIED (gap within ``tol``), CONDITIONAL (so, under ``assumptions``), INACCURATE (bounds hold, gap too large), FAILED.
+    method : str
+        The method that found it; the certificate does not depend on it.
+    tol : float
+        The relative gap that was asked for.
+    binding : array of int
+        The arms (targets, where these are not arms) whose constraint is tight: those that make exploration necessary.
+    coordinates : tuple of int
+        The coordinates that span what is left after the free arms are divided out: their number is the dimension that has to be
+        explored, less than d − (free directions) where the arms are rank-deficient.
+    stats : mapping
+        What the method counted (``iterations``, ``seconds``, …), and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL.
+    assumptions : tuple of Assumption
+        What the bounds take for granted (a tie up to rounding, say), each with ``text`` and its exact ``size``; empty where CERTIFIED.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> s = ao.regret_constant([[1, 0], [0, 1], [0.75, 0.5]], [1, 0])
+    >>> s.allocation.round(6), s.binding, s.multipliers.round(6), s.coordinates
+    (array([inf,  8.,  0.]), array([2]), array([0., 0., 8.]), (1,))
     """
 
     program: AllocationProgram
@@ -81,11 +120,15 @@ class Solution(Tabular):
     """Counters, seconds, and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL."""
     assumptions: tuple[Assumption, ...] = ()
     """What the bounds take for granted; empty where the status is CERTIFIED."""
+    constraint_multipliers: Array | None = None
+    """μ >= 0, one per row of Bα <= b: what one more unit of b is worth; None where the program has no linear constraints."""
 
     def __post_init__(self) -> None:
         for given in (payload(self, "allocation"), payload(self, "multipliers")):
             if not isinstance(given, Lazy):
                 given.flags.writeable = False
+        if self.constraint_multipliers is not None:
+            self.constraint_multipliers.flags.writeable = False
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,7 +174,7 @@ class Solution(Tabular):
     def support(self) -> IntArray:
         """Arms that are played finitely often: 0 < α < inf."""
         alpha = payload(self, "allocation")
-        if isinstance(alpha, SparseVector):
+        if isinstance(alpha, SparseVector) and alpha.others is None:
             return alpha.places[alpha.values > 0]
         return np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
 
@@ -163,11 +206,14 @@ class Solution(Tabular):
 
         return enclose(self, precision)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver."""
+    def save(self, path: str | PathLike[str], overwrite: bool = False) -> None:
+        """Write a JSON proof file that ``load_solution(path).verify()`` can check without a solver.
+
+        A file that exists is kept, with an error, unless ``overwrite``; then it is replaced once the new one is complete.
+        """
         from allocopt.certify.proofs.writing import save_solution
 
-        save_solution(self, path)
+        save_solution(self, path, overwrite=overwrite)
 
     def plot(self, **options: Any) -> Any:
         """`allocopt.plots.allocation` of this solution: α and the multipliers as bars. Returns a matplotlib Figure."""

@@ -1,6 +1,7 @@
 """Programs whose arms are read block by block: where the arms are, their costs and radii, and arrays that are made when asked for.
 
-The regret, horizon and G-optimal programs without bounds: costs Δ, and a target for every arm with a positive gap.
+The programs whose costs are gaps (1 for G-optimal designs), with a target for every arm of a positive one: regret and horizon;
+with lower bounds remaining, with upper bounds optimism.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ class ArmBlocks:
     bandit: LinearBandit | None = None
     variances: Array | None = None
     """σ² of every arm, where these differ: then ``scale`` is 1/2."""
+    pulls: Array | None = None
+    """l of every arm times ``pulls_divisor``, where there are lower bounds."""
+    pulls_divisor: float = 1.0
+    width: float | None = None
+    """a, where α of an arm is at most 4aσ²/Δ²."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,6 +82,26 @@ class ArmBlocks:
     def n_targets(self) -> int:
         """The number of arms with a positive gap."""
         return self.store.shape[0] - len(self.free)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are lower or upper bounds on the allocation."""
+        return self.pulls is not None or self.width is not None
+
+    def lower_of(self, indices: IntArray) -> Array:
+        """l of some arms."""
+        return np.zeros(len(indices)) if self.pulls is None else self.pulls[indices] / self.pulls_divisor
+
+    def upper_of(self, indices: IntArray, gaps: Array) -> Array:
+        """u of some arms, whose gaps are known."""
+        if self.width is None:
+            return np.full(len(indices), np.inf)
+        bandit = self.bandit
+        assert bandit is not None
+        noise = bandit.noise_variance if self.variances is None else self.variances[indices]
+        with np.errstate(divide="ignore"):
+            most: Array = 4.0 * self.width * noise / gaps**2
+        return most
 
     def gaps_of(self, indices: IntArray, rows: Array) -> Array:
         """Accurate gaps of some arms, whose rows are at hand."""
@@ -105,12 +131,14 @@ class ArmBlocks:
         return radii
 
     def lower(self) -> Array:
-        """Zeros."""
-        return np.broadcast_to(0.0, self.shape[0])
+        """l, zeros where there are no lower bounds."""
+        return np.broadcast_to(0.0, self.shape[0]) if self.pulls is None else self.pulls / self.pulls_divisor
 
     def upper(self) -> Array:
-        """Infinite."""
-        return np.broadcast_to(np.inf, self.shape[0])
+        """u, infinite where there are no upper bounds and on free arms."""
+        if self.width is None:
+            return np.broadcast_to(np.inf, self.shape[0])
+        return self.upper_of(np.arange(self.shape[0]), self.costs())
 
 
 class BlockArray(Lazy):

@@ -15,13 +15,13 @@ import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
-from allocopt.base.validation import Array, IntArray, frozen, positive_number, whole_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, positive_number, whole_number
 from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.solution import Solution, Status
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.solving.solve import solve
 
 __all__ = ["Audit", "AuditRow", "audit"]
@@ -46,7 +46,26 @@ class AuditRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Audit(Tabular):
-    """What `audit` found; arrays have one row per time and one column per arm."""
+    """What `audit` found; arrays have one row per time and one column per arm.
+
+    Attributes
+    ----------
+    bandit : LinearBandit
+    solution : Solution
+        Of the regret program: α and c.
+    n : array of int, shape (m,)
+        The times.
+    pulls : array, shape (m, k)
+        Mean over the runs.
+    runs : int
+        How many runs there were.
+    evidence : array, shape (m, k)
+        2σ² log(n) ||x − x*||²_{G^-1}/Δ_x²: above 1 there is too little to tell x from the best arm; inf where nothing was learnt.
+    exploration : array, shape (m, k)
+        pulls/(α_x log n): 1 is optimal, above is too much; inf where an optimal allocation has none.
+    under, over : float
+        Arms are called under-explored above the evidence ``under``, and over-explored above the exploration ``over``.
+    """
 
     bandit: LinearBandit
     solution: Solution
@@ -114,6 +133,10 @@ class Audit(Tabular):
         found = np.flatnonzero(self.exploration[at] > self.over)
         return found[np.argsort(-self.excess[at][found], kind="stable")]
 
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.audit_bars` of this audit; options as there. Returns a matplotlib Figure."""
+        return drawn("audit_bars", self, **options)
+
     def table(self, time: int = -1) -> list[AuditRow]:
         """One row per arm at the time of that position, arms with the least evidence first."""
         at = self._time(time)
@@ -163,7 +186,7 @@ class Audit(Tabular):
 
 def audit(
     bandit: LinearBandit,
-    pulls: Any,
+    pulls: ArrayLike,
     n: Any,
     *,
     solution: Solution | None = None,

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
     from allocopt.policies.base import Player, Policy, Setting
     from allocopt.policies.field.ao_ids import AOIDS
+    from allocopt.policies.field.e4 import E4
+    from allocopt.policies.field.oam import OAM
+    from allocopt.policies.field.ossb import OSSB
     from allocopt.policies.field.phased_elimination import PhasedElimination
+    from allocopt.policies.field.solid import SOLID
     from allocopt.policies.lints import LinTS
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
@@ -27,7 +31,11 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
 
 __all__ = [
     "AOIDS",
+    "E4",
     "NAMES",
+    "OAM",
+    "OSSB",
+    "SOLID",
     "UCB",
     "AllocationTracking",
     "EndOfOptimism",
@@ -48,6 +56,10 @@ _MODULES = {
     "LinUCB": "linucb",
     "LinTS": "lints",
     "AOIDS": "field.ao_ids",
+    "E4": "field.e4",
+    "OAM": "field.oam",
+    "OSSB": "field.ossb",
+    "SOLID": "field.solid",
     "PhasedElimination": "field.phased_elimination",
     "OptimalTracking": "tracking.optimal_tracking",
     "AllocationTracking": "tracking.allocation_tracking",
@@ -66,4 +78,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_OTHERS})
+    return sorted(__all__)

@@ -40,6 +40,10 @@ and, if it likes, a ``name``. `allocopt.simulate` plays it one interpreted round
             return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
 
     Then ``simulate(..., blockwise=True)`` plays 10⁹ rounds in the time of the decisions, exactly in law.
+``run_contexts(state, ledger, offers, first, last, noise, rng)``
+    Optional, for a policy that can be played with contexts: its state has ``offered``, an array of two numbers, and ``choose``
+    returns one of the arms from the first of them to before the second; the loop is `play_contexts`. ``setting.sizes`` says how
+    many arms each context has. Without contexts ``offered`` stays as ``setting.offered`` makes it: all arms.
 ``opening(setting)``
     Optional: how many rewards the policy must have before it can look at any; the rank of the arms unless it says otherwise.
     Where feedback comes late, the arms of these rounds are played in turn until it has them. ``choose`` is then called for
@@ -71,10 +75,10 @@ import numpy as np
 from allocopt.actions.spanner import Spanner, barycentric_spanner
 from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, whole_number
+from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.model.bandit import arm_matrix, checked_noise
 from allocopt.policies.phase import Phase
-from allocopt.policies.rounds import PAUSE, Ledger, note_pull, play, play_blocks
+from allocopt.policies.rounds import PAUSE, Ledger, Offers, note_pull, play, play_blocks, play_contexts
 
 __all__ = [
     "COMPILED",
@@ -93,6 +97,7 @@ __all__ = [
     "note_pull",
     "play",
     "play_blocks",
+    "play_contexts",
     "play_rounds",
 ]
 
@@ -112,6 +117,8 @@ class Setting:
         σ² of the rewards; where every arm has its own, the largest, which is a bound for all of them.
     variances : array, shape (k,), or None
         σ² of every arm, where these differ; None where ``noise_variance`` is that of all. Linear policies weigh rewards by it.
+    sizes : tuple of int
+        The number of arms of each context, where arms are pairs (context, arm) numbered through; empty without contexts.
     memo : dict
         For whatever a policy wants to keep between runs of the same setting (solved designs, an `Allocator`).
     """
@@ -120,6 +127,7 @@ class Setting:
     horizon: int
     noise_variance: Any = 1.0
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    sizes: tuple[int, ...] = ()
     variances: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -143,6 +151,11 @@ class Setting:
     def variance_of_each(self) -> Array:
         """σ² of every arm, differ they or not."""
         return np.full(self.n_arms, self.noise_variance) if self.variances is None else self.variances
+
+    @property
+    def offered(self) -> IntArray:
+        """The first arm that may be played, and the first that may not: all, before a context is known."""
+        return np.array([0, self.n_arms], dtype=np.int64)
 
     @property
     def weights(self) -> Array:
@@ -179,6 +192,7 @@ class Policy:
     update: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
     run_blocks: ClassVar[Callable[..., Any] | None] = None
+    run_contexts: ClassVar[Callable[..., Any] | None] = None
     uses_variances: ClassVar[bool] = False
     """Whether the policy uses the variance of each arm; the others take the largest for that of all."""
 
@@ -303,10 +317,11 @@ def play_rounds(
     block: int,
     *,
     blockwise: bool = False,
+    offers: Offers | None = None,
 ) -> Iterator[int]:
     """All rounds of one run, compiled; yields the number played after every ``block`` of them (to stop, to report).
 
-    ``blockwise``: by ``policy.run_blocks``, and ``block`` counts decisions.
+    ``blockwise``: by ``policy.run_blocks``, and ``block`` counts decisions. ``offers``: by ``policy.run_contexts``.
     """
     t, planned = 1, 0
     while t <= setting.horizon:
@@ -317,7 +332,11 @@ def play_rounds(
             paused = t == begun  # where it paused later, the next call finds it at its beginning
         else:
             last = min(t + block - 1, setting.horizon)
-            t = int(policy.run(state, ledger, t, last, noise, rng))
+            if offers is None:
+                t = int(policy.run(state, ledger, t, last, noise, rng))
+            else:
+                assert policy.run_contexts is not None
+                t = int(policy.run_contexts(state, ledger, offers, t, last, noise, rng))
             paused = t <= last
         if t < 0:
             raise InvalidOption(f"policy {policy.name}: expected an arm from 0 to {setting.n_arms - 1} in round {-t}")

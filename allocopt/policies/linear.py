@@ -51,7 +51,12 @@ class LeastSquares(NamedTuple):
 
     @classmethod
     def on_spanner(cls, setting: Setting) -> LeastSquares:
-        """No ridge: the estimate is the plain one of the paper once the spanner has been played."""
+        """No ridge: the estimate is the plain one of the paper once the spanner has been played.
+
+        With contexts the spanner cannot be played at will: then a ridge of one reward 0 of each of its arms.
+        """
+        if setting.sizes:
+            return cls.of(setting.spanner.coefficients, np.zeros(0, np.int64), 1.0, setting.weights)
         return cls.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, setting.weights)
 
     @classmethod

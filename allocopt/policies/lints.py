@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.base.validation import Array, positive_number
-from allocopt.policies.base import Policy, Setting, compiled, entry, play
+from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.policies.base import Policy, Setting, compiled, entry, play, play_contexts
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
 from allocopt.policies.linucb import spanner_note
 
@@ -24,6 +24,8 @@ class _State(NamedTuple):
     """S with S Sᵀ = G^-1."""
     normals: Array
     indices: Array
+    offered: IntArray
+    """The arms that may be played."""
 
 
 @compiled
@@ -44,8 +46,8 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
         shift *= state.scale
         for i in range(k):
             indices[i] += ls.features[a, i] * shift
-    best = 0
-    for i in range(1, k):
+    best = state.offered[0]
+    for i in range(state.offered[0] + 1, state.offered[1]):
         if indices[i] > indices[best]:
             best = i
     return best
@@ -99,6 +101,11 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
     return play(_choose, _update, state, ledger, first, last, noise, rng)
 
 
+@entry
+def _run_contexts(state: Any, ledger: Any, offers: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
+    return play_contexts(_choose, _update, state, ledger, offers, first, last, noise, rng)
+
+
 @dataclass(frozen=True)
 class LinTS(Policy):
     r"""Thompson sampling with a Gaussian posterior.
@@ -124,6 +131,7 @@ class LinTS(Policy):
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
+    run_contexts = staticmethod(_run_contexts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "a", positive_number("a", self.a))
@@ -132,8 +140,8 @@ class LinTS(Policy):
         """A flat prior, as of the end of the first rounds."""
         ls = LeastSquares.on_spanner(setting)
         r, k = ls.features.shape
-        root = np.eye(r) / np.sqrt(ls.weights[ls.first])
-        return _State(ls, math.sqrt(self.a * setting.noise_variance), root, np.zeros(r), np.zeros(k))
+        root = np.eye(r) if setting.sizes else np.eye(r) / np.sqrt(ls.weights[ls.first])
+        return _State(ls, math.sqrt(self.a * setting.noise_variance), root, np.zeros(r), np.zeros(k), setting.offered)
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""

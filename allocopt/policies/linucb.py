@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array, positive_number
-from allocopt.policies.base import Policy, Setting, compiled, entry, play
+from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.policies.base import Policy, Setting, compiled, entry, play, play_contexts
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
 
 __all__ = ["LinUCB", "ridge_regression", "spanner_note"]
@@ -36,6 +36,8 @@ class _State(NamedTuple):
     """σ²."""
     log_level: float
     """2 log(1/δ)."""
+    offered: IntArray
+    """The arms that may be played."""
 
 
 @compiled
@@ -52,8 +54,8 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
     if t <= len(ls.first):
         return ls.first[t - 1]
     root = _root_radius(state)
-    best, top = 0, -np.inf
-    for i in range(len(ls.means)):
+    best, top = state.offered[0], -np.inf
+    for i in range(state.offered[0], state.offered[1]):
         index = ls.means[i] + root * math.sqrt(max(ls.widths[i], 0.0))
         if index > top:
             best, top = i, index
@@ -74,6 +76,11 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
 @entry
 def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
     return play(_choose, _update, state, ledger, first, last, noise, rng)
+
+
+@entry
+def _run_contexts(state: Any, ledger: Any, offers: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
+    return play_contexts(_choose, _update, state, ledger, offers, first, last, noise, rng)
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,7 @@ class LinUCB(Policy):
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
     run = staticmethod(_run)
+    run_contexts = staticmethod(_run_contexts)
 
     def __post_init__(self) -> None:
         if self.radius not in ("log", "theoretical"):
@@ -128,12 +136,12 @@ class LinUCB(Policy):
         noise = setting.noise_variance
         if self.radius == "log":
             beta = (2.0 if self.a is None else self.a) * noise * math.log(setting.horizon)
-            return _State(LeastSquares.on_spanner(setting), beta, 0.0, noise, 0.0)
+            return _State(LeastSquares.on_spanner(setting), beta, 0.0, noise, 0.0, setting.offered)
         ridge = 1.0 if self.ridge is None else self.ridge
         norm = 1.0 if self.norm_bound is None else self.norm_bound
         delta = 1.0 / setting.horizon if self.delta is None else self.delta
         ls = ridge_regression(setting, ridge, setting.weights)
-        return _State(ls, 0.0, math.sqrt(ridge) * norm, noise, 2.0 * math.log(1.0 / delta))
+        return _State(ls, 0.0, math.sqrt(ridge) * norm, noise, 2.0 * math.log(1.0 / delta), setting.offered)
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""
@@ -157,6 +165,6 @@ def ridge_regression(setting: Setting, ridge: float, weights: Array) -> LeastSqu
 def spanner_note(setting: Setting) -> tuple[str, ...]:
     """A statement for horizons that end before every spanner arm has been played once."""
     r, n = len(setting.spanner.indices), setting.horizon
-    if n >= r:
+    if n >= r or setting.sizes:
         return ()
     return (f"plays a barycentric spanner of {r} arms once, but there are {n} rounds: its first {n} arms once each",)

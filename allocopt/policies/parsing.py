@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 
 from allocopt import policies
 from allocopt.base.errors import InvalidOption, MethodUnavailable
+from allocopt.base.validation import did_you_mean
 from allocopt.policies.base import Policy
 
 __all__ = ["parse"]
@@ -33,7 +33,9 @@ def parse(text: str) -> Policy:
         if not equals or not value:
             raise InvalidOption(f"policy {name}: expected parameters as name=value, got {item.strip()!r}")
         if key not in known:
-            raise InvalidOption(f"policy {name}: unknown parameter {key!r} (known: {', '.join(known)})")
+            raise InvalidOption(
+                f"policy {name}: unknown parameter {key!r} (known: {', '.join(known)}){did_you_mean(key, known)}"
+            )
         if key in given:
             raise InvalidOption(f"policy {name}: parameter {key!r} is given twice")
         given[key] = _number_or_text(value)
@@ -45,9 +47,7 @@ def parse(text: str) -> Policy:
 
 def _policy_class(name: str) -> type[Policy]:
     if name not in policies.NAMES:
-        near = difflib.get_close_matches(name.lower(), [n.lower() for n in policies.NAMES], n=1)
-        guess = next((n for n in policies.NAMES if near and n.lower() == near[0]), None)
-        hint = f" (did you mean {guess!r}?)" if guess else ""
+        hint = did_you_mean(name, policies.NAMES)
         raise InvalidOption(f"policy: expected one of {', '.join(policies.NAMES)}, got {name!r}{hint}")
     try:
         found: type[Policy] = getattr(policies, name)

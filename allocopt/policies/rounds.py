@@ -20,10 +20,12 @@ __all__ = [
     "PAUSE",
     "STUDENT",
     "Ledger",
+    "Offers",
     "note_pull",
     "note_pulls",
     "play",
     "play_blocks",
+    "play_contexts",
     "reward_of",
 ]
 
@@ -91,6 +93,25 @@ class Ledger(NamedTuple):
             np.zeros(waiting),
             np.zeros(max(opening, 1), np.int64),
         )  # fmt: skip
+
+
+class Offers(NamedTuple):
+    """Contexts: which arms (pairs of context and arm, numbered through) a round may offer, and how often."""
+
+    starts: IntArray
+    """The first pair of each context, and the number of all pairs."""
+    cumulative: Array
+    """Probabilities of the contexts, summed up."""
+    seen: IntArray
+    """Length 1: the last round whose context was drawn, so that a pause does not draw it again."""
+    now: IntArray
+    """Length 1: that context."""
+
+    @classmethod
+    def of(cls, sizes: tuple[int, ...], weights: Array) -> Offers:
+        """Before the first round."""
+        starts = np.cumsum([0, *sizes]).astype(np.int64)
+        return cls(starts, np.cumsum(weights / weights.sum()), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 @compiled
@@ -194,3 +215,32 @@ def play_blocks(
         learn(state, t, arm, count, total)
         t += count
     return t
+
+
+@compiled
+def play_contexts(
+    choose: Any, update: Any, state: Any, ledger: Any, offers: Any, first: Any, last: Any, noise: Any, rng: Any
+) -> Any:
+    """As `play`, where each round draws a context and ``state.offered`` has the first pair of it and the first beyond it.
+
+    The context comes from the same stream as the rewards, so that all policies meet the same ones. Rewards are told at once.
+    """
+    contexts = len(offers.cumulative)
+    for t in range(first, last + 1):
+        if offers.seen[0] != t:
+            draw = noise.random()
+            context = 0
+            while context < contexts - 1 and draw >= offers.cumulative[context]:
+                context += 1
+            offers.now[0] = context
+            offers.seen[0] = t
+        begin, end = offers.starts[offers.now[0]], offers.starts[offers.now[0] + 1]
+        state.offered[0] = begin
+        state.offered[1] = end
+        arm = choose(state, t, rng)
+        if not begin <= arm < end:
+            return t if arm == PAUSE else -t
+        reward = reward_of(ledger, arm, noise)
+        note_pull(ledger, t, arm)
+        update(state, t, arm, reward)
+    return last + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from functools import cache, cached_property
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -12,79 +12,32 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.lazy import Lazy
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, in_range, positive_number, vector
-from allocopt.certify.verdict import recertify
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector
 from allocopt.model.arms import ListedArms, open_store
 from allocopt.model.arms.survey import SurveyReport, surveyed
 from allocopt.model.bandit import arm_matrix
-from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import at_level, horizon_at_level
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.compiled_rows import in_units, quotient_rows
+from allocopt.solving.roads.compiled_answer import MOST_ARMS, solution_of
+from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
+from allocopt.solving.roads.machine_code import why_not_compiled as no_machine_code
 from allocopt.solving.solve import solve
 
 __all__ = ["MOST_ARMS", "Allocator", "compiled_kernel", "ordinary_solution", "why_not_compiled"]
 
-MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
 _MANY_ARMS = (
     1000  # from which arms are priced block by block: their quotient is then part of a pass, not made every time
 )
 _MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
 
 
-@cache
-def compiled_kernel() -> ModuleType | None:
-    """`allocopt.solving.kernel`, loaded when first needed (numba takes half a second); None where numba is not installed."""
-    try:
-        from allocopt.solving import kernel
-    except ImportError:
-        return None
-    kernel.load_or_compile()
-    return kernel
-
-
-class _Details:
-    """Parts of a compiled solve's Solution that are computed when they are first asked for: program, binding, coordinates."""
-
-    def __init__(
-        self, arms: Array, gaps: Array, level: float, tol: float, allocation: Array, multipliers: Array
-    ) -> None:
-        self._given = arms, gaps, level
-        self._found = allocation, multipliers, "interior-point", tol
-
-    @cached_property
-    def program(self) -> AllocationProgram:
-        """The program, with the gaps as they were passed."""
-        return horizon_at_level(*self._given, None)
-
-    @cached_property
-    def recertified(self) -> Solution:
-        """The same pair, certified as those of proof files are."""
-        return recertify(self.program, *self._found, {})
-
-
-def _compiled_solution(
-    arms: Array, gaps: Array, level: float, tol: float, allocation: Array, multipliers: Array, report: list[float]
-) -> Solution:
-    """From what the kernel returned with the code CERTIFIED."""
-    gaps.flags.writeable = False
-    details = _Details(arms, gaps, level, tol, allocation, multipliers)
-    program: Any = Lazy(lambda: details.program)
-    binding: Any = Lazy(lambda: details.recertified.binding)
-    coordinates: Any = Lazy(lambda: details.recertified.coordinates)
-    lower, upper, rounding, steps, warm, seconds = report
-    stats = {"iterations": int(steps), "compiled": True, "warm": warm > 0, "seconds": seconds, "rounding": rounding}
-    return Solution(
-        program, allocation, multipliers, lower, upper, Status.CERTIFIED, "interior-point", tol, binding, coordinates, stats
-    )  # fmt: skip
-
-
 def why_not_compiled(n_arms: int, listed: bool) -> str:
     """Why compiled code is not used: too many arms, no numba, or (not ``listed``) arms that are no array in memory."""
     if n_arms > MOST_ARMS:
         return f"more than {MOST_ARMS} arms"
-    return "numba is not installed" if listed else "arms that are not in memory"
+    return no_machine_code() if listed else "arms that are not in memory"
 
 
 def ordinary_solution(
@@ -136,7 +89,7 @@ class Allocator:
     (8.0, 'CERTIFIED', array([inf,  8.,  0.]))
     """
 
-    def __init__(self, arms: Any, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
+    def __init__(self, arms: ArrayLike, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)
         in_range("level", np.array([self.level]), InvalidOption)
@@ -154,6 +107,7 @@ class Allocator:
         self.n_arms, self.dim = self._source.shape
         self._own = np.zeros((0, 0))
         if self.n_arms <= MOST_ARMS and store is None:
+            say_if_slow("Allocator")
             self._own = in_units(self.arms[None])[0]
         self._quotients: dict[bytes, tuple[Array, int]] = {}
         self._last: tuple[bytes, Array, Array] | None = None
@@ -163,13 +117,13 @@ class Allocator:
     def __repr__(self) -> str:
         return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
 
-    def solve(self, gaps: Any, *, callback: Callback | None = None) -> Solution:
+    def solve(self, gaps: ArrayLike, *, callback: Callback | None = None) -> Solution:
         r"""The certified solution for these gaps.
 
         Parameters
         ----------
         gaps : array_like, shape (k,)
-            Any vector in [0, ∞)^k that is not zero. Arms of gap 0 are free (α = inf); there may be none or several.
+            Any vector in [0, ∞)^k. Arms of gap 0 are free (α = inf); there may be none or several.
         callback : callable, optional
             As in `allocopt.solve`: told of certified bounds on the way. Compiled solves do not call it.
 
@@ -207,7 +161,7 @@ class Allocator:
             alpha, multipliers = last[1].copy(), last[2].copy()
         else:
             alpha, multipliers = np.zeros(k), np.zeros(k)
-        given = rows, rank, delta, 0.0, self._variances, self.level, self.tol
+        given = rows, rank, delta, 0.0, self._variances, delta, self.level, self.tol
         code = kernel.solve_quotient(*given, warm, alpha, multipliers, info)
         if code != kernel.CERTIFIED and warm:  # the last solution may have been a bad starting point
             code = kernel.solve_quotient(*given, False, alpha, multipliers, info)
@@ -216,7 +170,9 @@ class Allocator:
         self._last = (free, alpha, multipliers)
         report = info.tolist()
         report.append(time.perf_counter() - started)
-        return _compiled_solution(self.arms, delta, self.level, self.tol, alpha, multipliers, report)
+        delta.flags.writeable = False
+        program = Lazy(partial(horizon_at_level, self.arms, delta, self.level, None))
+        return solution_of(program, self.tol, alpha, multipliers, report)
 
     def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
         """The arms modulo the free ones, which does not depend on the other gaps."""

@@ -25,9 +25,10 @@ from allocopt.model.arms.survey import surveyed
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
-from allocopt.solving.allocator import MOST_ARMS, compiled_kernel, why_not_compiled
+from allocopt.solving.allocator import MOST_ARMS, why_not_compiled
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
+from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
 
 __all__ = ["BatchSolution", "solve_many"]
 
@@ -41,7 +42,32 @@ BatchCallback = Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """The certified answers to a batch, one row each."""
+    """The certified answers to a batch, one row each; ``solution(i)`` is a row as a `Solution`.
+
+    Attributes
+    ----------
+    lower, upper : array, shape (n,)
+        Certified bounds of each row; nan where the row was no valid instance.
+    allocation : array, shape (n, k)
+        α; inf on free arms.
+    multipliers : array, shape (n, k)
+        λ.
+    status : array of Status, shape (n,)
+    reasons : mapping
+        Row → why it is not CERTIFIED, or what it assumes.
+    not_compiled : mapping
+        Row → why the compiled kernel left it to `allocopt.solve`.
+    arms : array, shape (k, d) or (n, k, d)
+    gaps : array, shape (n, k)
+    levels : array, shape (n,)
+        2σ² of each row, or the level that was asked for.
+    tol : float
+        The relative gap that was asked for.
+    assumptions : mapping
+        Row → what it takes for granted, where it is CONDITIONAL.
+    bandits : tuple of LinearBandit
+        The rows as bandits, where they were given so.
+    """
 
     lower: Array
     """Lower bounds, shape (n,); nan where the row was no valid instance."""
@@ -165,6 +191,8 @@ def solve_many(
     not_compiled: dict[int, str] = {}
 
     listed = isinstance(own, np.ndarray)
+    if k <= MOST_ARMS and listed:
+        say_if_slow("solve_many")
     kernel = compiled_kernel() if k <= MOST_ARMS and listed else None
     if kernel is None:
         not_compiled = dict.fromkeys(range(n), why_not_compiled(k, listed))
@@ -329,6 +357,7 @@ class _Work:
                 gaps,
                 self.gap_error,
                 self.variances[i],
+                gaps,
                 levels[i],
                 tol,
                 False,

@@ -12,7 +12,7 @@ from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.linear.loops import ENTRY, inside
 from allocopt.solving.kernel_codes import NEEDS_ORDINARY_PATH, NOTHING_TO_EXPLORE, SEVERAL_FREE_ARMS
 
-__all__ = ["quotient"]
+__all__ = ["quotient", "units"]
 
 _EXACT_PRODUCT = 1e-270  # above it the rounding error of a product is a double
 _SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.base.double_double
@@ -147,4 +147,27 @@ def _quotient(arms: Any, gaps: Any, rows: Any) -> Any:
     return _without_zero_columns(rows, r) if found else -NOTHING_TO_EXPLORE
 
 
+def _units(arms: Any, rows: Any) -> None:
+    """`compiled_rows.in_units` of arms that are in the promised range, into ``rows``: columns in units, copies of columns zero."""
+    k, d = arms.shape
+    for c in range(d):
+        top = 0.0
+        for i in range(k):
+            top = max(top, abs(arms[i, c]))
+        factor = math.ldexp(1.0, -math.frexp(top)[1]) if top > 0.0 else 1.0
+        for i in range(k):
+            rows[i, c] = arms[i, c] * factor + 0.0  # −0.0 becomes 0.0
+        copy = False
+        for e in range(c):
+            same = opposite = True
+            for i in range(k):
+                same = same and rows[i, c] == rows[i, e]
+                opposite = opposite and rows[i, c] == -rows[i, e]
+            copy = copy or same or opposite
+        for i in range(k):
+            if copy:
+                rows[i, c] = 0.0
+
+
+units = kept_on_disk(_units, **ENTRY)
 quotient = kept_on_disk(_quotient, **ENTRY)

@@ -1,15 +1,15 @@
-r"""Small regret and horizon programs, compiled: quotient, Newton's method and certificate.
+r"""Small programs whose targets are their arms, compiled: quotient, Newton's method and certificate.
 
-The program is the one of `programs.horizon_at_level`: costs Δ, radii Δ²/level, no bounds; a pull of arm i adds x xᵀ/σ_i². With
-a_i = x_i/√(Δ_iσ_i²) its targets are its features times a number, b_j = √(level σ_j²/Δ_j) a_j. The method is `solvers.newton`, the
-certificate `compiled_certificate`: both the very same code that Python runs, compiled with the functions of `linear.loops` in
-place of those of `linear.dense`.
+Costs κ, a target for every arm that is not free with the radius ρ, no bounds; a pull of arm i adds x xᵀ/σ_i². With
+a_i = x_i/√(κ_iσ_i²) targets are features times a number, b_j = √(κ_jσ_j²/ρ_j) a_j. In the programs of `programs.horizon_at_level`
+κ = Δ and ρ = Δ²/level. The method is `solvers.newton`, the certificate `compiled_certificate`: both the very same code that Python
+runs, compiled with the functions of `linear.loops` in place of those of `linear.dense`.
 
 What this cannot solve (rank-deficient arms, an information matrix whose Cholesky factorisation fails, a gap that stays above the
 tolerance) ends with a code of `linear.kernel_codes`, and the caller takes the ordinary path: `allocopt.solve`.
 
-This module needs numba and is loaded when first used, through `allocator.compiled_kernel`. Machine code is kept on disk, in
-the folders __pycache__ where these are writable.
+This module needs numba and is loaded when first used, through `roads.machine_code`. Machine code is kept on disk, in the folders
+__pycache__ where these are writable.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import config, types
+from numba import types
 
-from allocopt.base.compiling import garbage_collection_off, kept_on_disk, on_disk
+from allocopt.base.compiling import garbage_collection_off, kept_on_disk, loaded
 from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST
 from allocopt.certify import compiled_certificate
@@ -36,11 +36,14 @@ from allocopt.linear.loops import (
     in_loops,
 )
 from allocopt.solvers.newton import iteration as newton
+from allocopt.solvers.newton import problem as newton_problem
 from allocopt.solvers.newton import start as newton_start
-from allocopt.solving.compiled_quotient import quotient
+from allocopt.solving.compiled_quotient import quotient, units
 from allocopt.solving.kernel_codes import (
     CERTIFIED,
+    CERTIFIED_BY_FORMULA,
     INVALID,
+    NEEDS_DESIGN,
     NEEDS_ORDINARY_PATH,
     NOT_CONVERGED,
     NOTHING_TO_EXPLORE,
@@ -48,11 +51,14 @@ from allocopt.solving.kernel_codes import (
     SEVERAL_FREE_ARMS,
     SINGULAR,
 )
+from allocopt.solving.roads import compiled_formulas
 
 __all__ = [
     "CERTIFIED",
+    "CERTIFIED_BY_FORMULA",
     "INFO",
     "INVALID",
+    "NEEDS_DESIGN",
     "NEEDS_ORDINARY_PATH",
     "NOTHING_TO_EXPLORE",
     "NOT_CONVERGED",
@@ -60,9 +66,11 @@ __all__ = [
     "SEVERAL_FREE_ARMS",
     "SINGULAR",
     "compile_in_helper",
-    "load_or_compile",
+    "load",
+    "make",
     "quotient",
     "solve_quotient",
+    "units",
 ]
 
 INFO = 5  # what a solve reports beside its code: lower, upper, rounding, steps, 1 if it was warm-started
@@ -72,50 +80,62 @@ _MOST_STEPS = 60  # a dozen is typical; whatever needs more than this is for the
 
 
 def _prepare(
-    quotient_rows: Any, r: Any, gaps: Any, variances: Any, level: Any, warm: Any, alpha_in: Any, lam_in: Any
+    quotient_rows: Any,
+    r: Any,
+    costs: Any,
+    variances: Any,
+    radii: Any,
+    level: Any,
+    warm: Any,
+    alpha_in: Any,
+    lam_in: Any,
 ) -> Any:
     """The arms that count, those that a known pair uses first, and the problem of these, in units of about its value.
 
     Its columns, ratios and the known pair; and once more the columns of the arms in use alone (of all where nothing is known).
+    Radii are κ²/level where a level is given, whatever ``radii`` are; where it is 0 they are those of the arms.
     """
-    arms = len(gaps)
+    arms = len(costs)
     which = np.empty(arms, np.int64)
     k = used = 0
     unit = 0.0
     for i in range(arms):
-        if not (gaps[i] == 0.0 or 1.0 / LARGEST <= gaps[i] <= LARGEST):
+        if not (costs[i] == 0.0 or 1.0 / LARGEST <= costs[i] <= LARGEST):
             unit = np.inf
         for c in range(r):
-            if gaps[i] != 0.0 and quotient_rows[i, c] != 0.0:
+            if costs[i] != 0.0 and quotient_rows[i, c] != 0.0:
                 which[k] = i
                 if not warm or alpha_in[i] > 0.0 or lam_in[i] > 0.0:
                     which[k] = which[used]
                     which[used] = i
                     used += 1
                 k += 1
-                unit += level * variances[i] / gaps[i]
+                unit += level * variances[i] / costs[i] if level > 0.0 else costs[i] * variances[i] / radii[i]
                 break
     columns, in_use = np.empty((r, k)), np.empty((r, used))
     ratios, alpha, lam = np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
-        gap = gaps[which[i]]
-        variance = variances[which[i]]
-        ratios[i] = math.sqrt(level * variance / gap / unit)
-        root = math.sqrt(unit / (gap * variance))
+        cost, variance = costs[which[i]], variances[which[i]]
+        alone = (
+            level * variance / cost if level > 0.0 else cost * variance / radii[which[i]]
+        )  # what its target costs by itself
+        ratios[i] = math.sqrt(alone / unit)
+        root = math.sqrt(unit / (cost * variance))
         for c in range(r):
             columns[c, i] = quotient_rows[which[i], c] * root
             if i < used:
                 in_use[c, i] = columns[c, i]
-        alpha[i] = alpha_in[which[i]] * gap / unit if warm else 0.0
+        alpha[i] = alpha_in[which[i]] * cost / unit if warm else 0.0
         lam[i] = lam_in[which[i]] / unit if warm else 0.0
     return which[:k], unit, columns, ratios, alpha, lam, in_use
 
 
-_STEPS = compiled_steps(newton.STEPS)
+_CHOICES = compiled_steps(newton_problem.CHOICES, {}, copied=False)
 prepare = kept_on_disk(_prepare, **ENTRY)
-begin = kept_on_disk(in_loops(newton_start.begin, {**_STEPS, **compiled_steps(newton_start.STEPS, _STEPS)}), **ENTRY)
-minimise = kept_on_disk(in_loops(newton.minimise, _STEPS), **ENTRY)
-certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS)), **ENTRY)
+begin = kept_on_disk(in_loops(newton_start.begin, compiled_steps(newton_start.STEPS, _CHOICES)), **ENTRY)
+minimise = kept_on_disk(in_loops(newton.minimise, compiled_steps(newton.STEPS, _CHOICES)), **ENTRY)
+closed_form = kept_on_disk(compiled_formulas.closed_form, **ENTRY)
+certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS, {})), **ENTRY)
 
 
 def solve_quotient(*arguments: Any) -> int:
@@ -134,25 +154,28 @@ def solve_quotient(*arguments: Any) -> int:
 def _solve_quotient(
     quotient_rows: Any,
     r: Any,
-    gaps: Any,
+    costs: Any,
     gap_error: Any,
     variances: Any,
+    radii: Any,
     level: Any,
     tol: Any,
     warm: Any,
     alpha: Any,
     multipliers: Any,
     info: Any,
+    formulas: bool = False,
 ) -> int:
     """Solve and certify, given the quotient; returns a code, and the results in ``alpha``, ``multipliers`` and ``info``.
 
     With ``warm``, ``alpha`` and ``multipliers`` hold the pair to start from.
 
-    ``gap_error`` is the relative error of the gaps: 0 where they are the user's own numbers. ``variances`` are σ² of every arm
-    where these differ; otherwise ones, and σ² is part of the level.
+    ``gap_error`` is the relative error of costs and roots of radii: 0 where they are the user's own numbers. ``variances`` are σ² of
+    every arm where these differ; otherwise ones, and σ² is part of the level. ``radii`` and ``level``: see `_prepare`. With
+    ``formulas``, programs with a closed form are solved by it, or left to the ordinary path.
     """
     which, unit, columns, ratios, start, lam, in_use = prepare(
-        quotient_rows, r, gaps, variances, level, warm, alpha, multipliers
+        quotient_rows, r, costs, variances, radii, level, warm, alpha, multipliers
     )
     if not 0.0 < unit < np.inf:
         return INVALID
@@ -160,6 +183,14 @@ def _solve_quotient(
         return NEEDS_ORDINARY_PATH
     arms = which, unit, columns, ratios
     code, spent = SINGULAR, 0
+    if formulas:
+        form, found = closed_form(columns, ratios)
+        if form == compiled_formulas.EQUAL_RATIOS:
+            return NEEDS_DESIGN
+        if form == compiled_formulas.DIRECTIONS:
+            certify(arms, found, False, costs, gap_error, alpha, multipliers, info)
+            info[3], info[4] = 0.0, 0.0
+            return CERTIFIED_BY_FORMULA if info[1] - info[0] <= tol * _STRICTLY * info[0] else NOT_CONVERGED
     # try the arms that the known pair uses first: most often they suffice, which the certificate, over all arms, decides
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
@@ -170,7 +201,7 @@ def _solve_quotient(
         if not own_gap < np.inf:
             continue
         for tidied in (True, False):  # untidied only where tidying made the certificate worse
-            certify(arms, found, tidied, gaps, gap_error, alpha, multipliers, info)
+            certify(arms, found, tidied, costs, gap_error, alpha, multipliers, info)
             if info[1] - info[0] <= tol * _STRICTLY * info[0]:
                 info[3], info[4] = spent, warm
                 return CERTIFIED
@@ -184,17 +215,20 @@ def _solve_quotient(
 
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+_CONSTANT = types.Array(types.float64, 2, "C", readonly=True)
 _PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F, _NONE)
 _tuple_of: Any = types.Tuple
 _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
 _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
     "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
+    "units": (_CONSTANT, _MATRIX),
 }
 _HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
     "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
-    "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
+    "closed_form": (_MATRIX, _VECTOR),
+    "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
 }
 
 
@@ -208,20 +242,19 @@ def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
 
 
 def compile_in_helper() -> None:
-    """Compile the functions of `_HELPER_PROCESS`; the process that runs `load_or_compile` then finds them on disk."""
+    """Compile the functions of `_HELPER_PROCESS`; the process that runs `make` then finds them on disk."""
     _compile(_HELPER_PROCESS)
 
 
-def load_or_compile() -> None:
-    """Load the machine code from disk, and compile what is not there yet."""
-    if getattr(config, "DISABLE_JIT", 0):  # numba was asked to leave functions as they are
-        return
-    helper = None
+def load() -> bool:
+    """Load the machine code from disk; False where something is missing. Nothing is compiled."""
+    return all(loaded(globals()[name], signature) for name, signature in (_THIS_PROCESS | _HELPER_PROCESS).items())
+
+
+def make() -> None:
+    """Compile what is not on disk yet."""
     started = time.perf_counter()
-    if not all(on_disk(globals()[name]) for name in (*_THIS_PROCESS, *_HELPER_PROCESS)):
-        if sys.stderr is not None and sys.stderr.isatty():
-            print("allocopt: compiling, this once; it takes some seconds", file=sys.stderr)
-        helper = _helper()
+    helper = _helper()
     try:
         _compile(_THIS_PROCESS)
         if helper is not None:  # it has the smaller half; if it takes much longer something is wrong with it

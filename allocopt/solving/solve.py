@@ -8,11 +8,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from allocopt.base.errors import Interrupted, InvalidOption, InvalidProgram, MethodUnavailable, SolverFailed
+from allocopt.base.errors import (
+    Infeasible,
+    Interrupted,
+    InvalidOption,
+    InvalidProgram,
+    MethodUnavailable,
+    SolverFailed,
+)
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
-from allocopt.base.validation import positive_number
-from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
+from allocopt.certify.by_block.findings import BoundsOverAll
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed, tidy
 from allocopt.certify.reduction import Reduction, reduce
@@ -24,19 +32,25 @@ from allocopt.certify.verdict import (
     nothing_to_decide,
     undecided,
 )
+from allocopt.model.arms import on_client
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
+from allocopt.model.programs.elastic import elastic_program, shortfall_text
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
+from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
+from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
 from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
 
+_ROUGH = 1e-3  # gap of the program that says whether linear constraints leave any allocation
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
@@ -48,6 +62,8 @@ def solve(
     callback: Callback | None = None,
     start: Solution | None = None,
     settings: Settings | None = None,
+    road: str | None = None,
+    client: Any = None,
     **options: Any,
 ) -> Solution:
     r"""Solve an allocation program and certify the answer.
@@ -70,6 +86,14 @@ def solve(
         makes the way shorter and is taken for nothing else: the answer is certified as any other.
     settings : Settings, optional
         The method's record of `allocopt.settings`, e.g. ``InteriorPointSettings(max_iterations=50)``.
+    road : str, optional
+        "numpy", "compiled" or "auto", the default: small programs by machine code where that is on disk, else by numpy. Both roads
+        certify alike and differ in last digits; who needs the same bits names one, here or for all calls by the environment
+        variable ALLOCOPT_ROAD. "compiled" makes the machine code where there is none, and takes numpy for what it is not made
+        for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, targets that are not arms.
+        ``stats["road"]`` says which it was.
+    client : dask.distributed.Client, optional
+        For arms in a Dask array: the cluster whose workers look at them (by default the one that persisted it, or Dask's default one).
     **options
         Fields of that record instead, e.g. ``max_iterations=50``, or ``solver="SCS"`` for "conic"; an unknown one raises.
 
@@ -87,13 +111,19 @@ def solve(
     (8.0, 'CERTIFIED', [1])
     """
     if not isinstance(program, AllocationProgram):
-        raise InvalidProgram(f"program: expected an AllocationProgram, got a {type(program).__name__}")
+        raise InvalidProgram(
+            f"program: expected an AllocationProgram, got a {type(program).__name__}{_instead(program)}"
+        )
     tol = positive_number("tol", tol)
     if max_seconds is not None:
         max_seconds = positive_number("max_seconds", max_seconds, infinite=True)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
+    if client is not None:
+        with on_client(client):
+            return solve(program, method, tol, max_seconds, callback, start, settings, road, **options)
     asked, settings = _named(method, settings, options)
+    road = pinned_road(road)
     if start is not None:
         _check_start(start, program, asked)
     if program.origin.answers:
@@ -103,21 +133,56 @@ def solve(
             "max_seconds": max_seconds,
             "callback": callback,
             "settings": settings,
+            "road": road,
         }
         return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
+    not_compiled = "another method, a callback, a time limit or a start was asked for"
+    if asked is None and callback is None and max_seconds is None and start is None:
+        answer = _by_machine_code(program, tol, road)
+        if isinstance(answer, Solution):
+            return answer
+        not_compiled = answer
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
-        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks)
+        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
+    found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
+    if program.constraints is not None and found.status is Status.FAILED:
+        return _not_infeasible(program, found)
+    return found
+
+
+def _not_infeasible(program: AllocationProgram, found: Solution) -> Solution:
+    """The answer where no allocation was found within linear constraints; `Infeasible` where it is proven that there is none."""
+    why = "linear constraints"
+    left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, why)
+    if left.lower > 0:
+        raise Infeasible(shortfall_text(left.lower))
+    return found.noting(
+        reason=f"{found.stats['reason']}; whether the linear constraints leave any allocation could not be decided"
+    )
+
+
+def _solve_in_memory(
+    program: AllocationProgram,
+    asked: Method | None,
+    tol: float,
+    max_seconds: float | None,
+    callback: Callback | None,
+    start: Solution | None,
+    settings: Settings | None,
+    not_compiled: str,
+) -> Solution:
+    """`solve` for arms in memory, once its arguments are known to be right."""
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
-        return undecided(program, tol, str(reason_why))
+        return undecided(program, tol, str(reason_why)).noting(road="numpy")
     problem = reduction.canonical
     if nothing_left(reduction):
-        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0})
+        return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
     chosen = _choose(asked, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
-    stats: dict[str, Any] = {}
+    stats: dict[str, Any] = {"road": "numpy", "not_compiled": not_compiled}
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
@@ -144,9 +209,41 @@ def solve(
     stats["seconds"] = monitor.seconds
     found = certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
     unsolved = found.status in (Status.INACCURATE, Status.FAILED) and reason is None
-    if unsolved and asked is None and fits_balls(reduction):
+    if unsolved and asked is None and fits_balls(reduction) and problem.limits is None:
         found = second_try(reduction, found, monitor)
     return found
+
+
+_KEYWORDS = ("method", "tol", "max_seconds", "callback", "start", "settings", "noise_variance", "tie_tolerance")
+
+
+def _instead(given: Any) -> str:
+    """What to write for what is no program."""
+    if isinstance(given, ContextualBandit):
+        return "; write solve(programs.contextual(bandit))"
+    if isinstance(given, LinearBandit):
+        return "; write solve(programs.regret(bandit)) for c(A,θ), programs.best_arm(bandit) for identification"
+    if isinstance(given, list | tuple | np.ndarray):
+        return "; write regret_constant(arms, theta)"
+    if isinstance(given, Solution):
+        return "; write solve(solution.program), or solution.verify() to prove it again"
+    return "; allocopt.programs makes them"
+
+
+def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solution | str:
+    """The answer of the compiled road, or why it is not taken."""
+    if road == "numpy":
+        return "the road is numpy"
+    lack = does_not_fit(program)
+    if lack is not None:
+        return lack
+    kernel = loaded_or_made() if road == "compiled" else ready()
+    if kernel is None:
+        why = why_no_machine_code()
+        if road == "compiled":
+            raise MethodUnavailable(f"road: there is no compiled one here: {why or 'numba does not work'}")
+        return why or "no machine code yet: `allocopt precompile` or ao.precompile() makes it"
+    return compiled_answer(program, tol, kernel)
 
 
 def _check_start(start: Any, program: AllocationProgram, asked: Method | None) -> None:
@@ -176,11 +273,14 @@ def _multipliers(program: AllocationProgram) -> str:
 def _proven(reduction: Reduction, start: Solution) -> Bounds | None:
     """What the allocation and multipliers of a similar program prove for this one; None where that is nothing."""
     alpha = reduction.canonical_allocation(start.allocation)
-    lam = np.maximum(reduction.canonical_multipliers(start.multipliers), 0.0)
+    lam, mu = np.maximum(reduction.canonical_multipliers(start.multipliers), 0.0), start.constraint_multipliers
     alpha = np.where(np.isfinite(alpha), alpha, 0.0)  # arms that cost nothing there
     if not np.isfinite(lam).all():
         return None
-    bounds = evaluate(reduction.canonical, alpha, lam)
+    limits = reduction.canonical.limits
+    if limits is None or mu is None or len(mu) != len(limits.room):
+        mu = None
+    bounds = evaluate(reduction.canonical, alpha, lam, mu)
     return bounds if np.isfinite(bounds.upper) else None
 
 
@@ -189,10 +289,14 @@ def _named(method: str, settings: Any, options: Mapping[str, Any]) -> tuple[Meth
     if method == "auto":
         given = "settings" if settings is not None else next(iter(options), None)
         if given is not None:
-            raise InvalidOption(f"{given}: method 'auto' takes no options of its own; name the method it belongs to")
+            owners = [m.name for m in METHODS.values() if given in m.options]
+            meant = f"; write method={owners[0]!r} with it" if owners else did_you_mean(given, _KEYWORDS)
+            raise InvalidOption(f"{given}: method 'auto' takes no options of its own{meant}")
         return None, None
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidOption(f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}")
+        raise InvalidOption(
+            f"method: expected 'auto' or one of {', '.join(METHODS)}, got {method!r}{did_you_mean(method, METHODS)}"
+        )
     return METHODS[method], checked_settings(METHODS[method], settings, options)
 
 
@@ -211,7 +315,9 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
 
 def _even_allocation(problem: Canonical) -> Bounds:
     """What a method that never reported anything leaves us with: every arm alike."""
-    alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
+    with np.errstate(divide="ignore"):
+        alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
+    alpha[np.isinf(alpha)] = 0.0  # tells nothing
     if problem.upper is not None:
         alpha = np.minimum(alpha, problem.upper)
     return evaluate(problem, alpha, np.ones(len(problem.targets)))
@@ -228,7 +334,10 @@ def solve_streamed(
 ) -> Solution:
     """`solve` for arms that are looked at block by block."""
     monitor = Monitor(None, "active-set", tol, max_seconds, callback)
-    problem = StreamedProblem(program)
+    try:
+        problem = StreamedProblem(program)
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
     stats: dict[str, Any] = {}
     reason = None
 
@@ -240,7 +349,7 @@ def solve_streamed(
         return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
     if not problem.rank:
-        monitor.record(BoundsOverAll.nothing_to_explore(), 0)
+        monitor.record(problem.nothing_to_explore(), 0)
         return answer(None)
     try:
         known = None if start is None else problem.pair(*start.in_use)
@@ -257,11 +366,18 @@ def solve_streamed(
 
 
 def regret_constant(
-    arms: Any, theta: Any, noise_variance: Any = 1.0, *, tie_tolerance: float = TIE, **how: Any
+    arms: ArrayLike,
+    theta: ArrayLike,
+    noise_variance: ArrayLike = 1.0,
+    *,
+    tie_tolerance: float = TIE,
+    client: Any = None,
+    **how: Any,
 ) -> Solution:
     """c(A,θ): the constant of the best possible asymptotic regret, with its certificate.
 
-    ``how`` is passed to `solve` (method, tol, max_seconds, callback and the method's options).
+    ``client`` is the Dask cluster that looks at arms in a Dask array; ``how`` is passed to `solve` (method, tol, max_seconds,
+    callback, road and the method's options).
 
     Examples
     --------
@@ -269,10 +385,19 @@ def regret_constant(
     >>> round(ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).value, 6)
     8.0
     """
-    return solve(regret(LinearBandit(arms, theta, noise_variance, tie_tolerance)), **how)
+    if client is not None:
+        with on_client(client):
+            return regret_constant(arms, theta, noise_variance, tie_tolerance=tie_tolerance, **how)
+    try:
+        program = regret(LinearBandit(arms, theta, noise_variance, tie_tolerance))
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    return solve(program, **how)
 
 
-def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **how: Any) -> Solution:
+def optimal_pulls(
+    arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, client: Any = None, **how: Any
+) -> Solution:
     """T_n(Δ) of Definition 9 (`def:opt`): how often to play each arm within n rounds (inf on zero-gap arms).
 
     Examples
@@ -281,4 +406,11 @@ def optimal_pulls(arms: Any, gaps: Any, n: float, *, constant: float = 1.0, **ho
     >>> ao.optimal_pulls([[1, 0], [0, 1]], [0, 0.5], 1000).allocation.round(3)
     array([   inf, 84.268])
     """
-    return solve(horizon(arms, gaps, n, constant=constant), **how)
+    if client is not None:
+        with on_client(client):
+            return optimal_pulls(arms, gaps, n, constant=constant, **how)
+    try:
+        program = horizon(arms, gaps, n, constant=constant)
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    return solve(program, **how)

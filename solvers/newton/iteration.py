@@ -10,9 +10,9 @@ positive definite system in α. Everything is computed in the basis in which M(�
 are small.
 
 How it is written: with the functions of `allocopt.linear.dense`, and arithmetic, loops and branches that numba can compile. What
-may be absent (None) is passed to a function of its own: numba leaves out a branch on None only where it tests an *argument*. `STEPS`
-lists the functions that the compiled form is made of. They are short and call few others, and the large operations stand in
-`minimise` itself, since LLVM optimises a function anew with each one that calls it.
+may be absent (None) is passed to a small function of its own (`problem.CHOICES`): numba leaves out a branch on None only where it
+tests an *argument* of the function that it compiles. The steps (`STEPS`) have no such branches: numba copies their text into
+`minimise` before it compiles anything, so that they cost neither a call nor a compilation of their own.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ import numpy as np
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.dense import (
-    add_diagonal,
-    add_entries,
     back,
     choose,
     cross,
@@ -49,15 +47,21 @@ from allocopt.solvers.newton.problem import (
     DEFAULT,
     Problem,
     Tuning,
+    add_barrier,
     add_curvature,
+    add_to_capped,
     by_arm,
     by_column,
+    capped_arms,
+    gap_goal,
     images,
     in_basis,
     n_arms,
+    n_capped,
     relative_gap,
+    room_above,
     rows_in_basis,
-    white,
+    take_capped,
 )
 
 __all__ = ["STEPS", "minimise"]
@@ -65,27 +69,9 @@ __all__ = ["STEPS", "minimise"]
 # The steps of one iteration. Their last arguments are arrays for the results: making new ones would take longer than the sums.
 
 
-def gap_goal(base: Array | None, upper: Array | None, tol: float, fraction: float, bounded: float) -> float:
-    """The gap at which the method stops: so far below ``tol`` that the certificate's allowance for rounding has room."""
-    goal = fraction * tol
-    if base is not None or upper is not None:
-        goal *= bounded  # α cannot simply be scaled to feasibility: what is missing costs more than it does here
-    return goal
-
-
 def patience(best_gap: float, far: float, steps: int) -> int:
     """The number of idle steps after which to stop: twice as many while the gap is ``far`` or more."""
     return steps if best_gap < far else 2 * steps
-
-
-def capped_arms(upper: Array | None) -> Any:
-    """The arms with a finite upper bound; None where there are no bounds at all."""
-    return None if upper is None else np.flatnonzero(np.isfinite(upper))
-
-
-def n_capped(capped: IntArray | None) -> int:
-    """The number of arms with a finite upper bound."""
-    return 0 if capped is None else len(capped)
 
 
 def residuals(
@@ -98,8 +84,7 @@ def residuals(
         residual_primal[j] = s[j] - 1.0 / g[j] + 1.0
     for i in lanes(k):
         residual_dual[i] = 1.0 - prices[i] - z[i]
-    if capped is not None:
-        residual_dual[capped] += y[m + k :]
+    add_to_capped(residual_dual, capped, y[m + k :])
 
 
 def dual_candidate(g: Array, nu: Array, negligible: float, nu_kept: Array, lam: Array) -> None:
@@ -120,14 +105,6 @@ def newton_weights(x: Array, y: Array, g: Array, scaling: Array, weights: Array,
     for j in lanes(len(g)):
         curvature[j] = y[j] / g[j] / g[j]
         weights[j] = scaling[j] - 2.0 * y[j] * g[j]
-
-
-def add_barrier(matrix: Array, scaling: Array, m: int, capped: IntArray | None) -> None:
-    """What α >= 0 and the upper bounds add to the diagonal of the Newton matrix."""
-    k = len(matrix)
-    add_diagonal(matrix, scaling[m : m + k])
-    if capped is not None:
-        add_entries(matrix, capped, scaling[m + k :])
 
 
 def predictor_corrector(
@@ -153,8 +130,7 @@ def predictor_corrector(
         right = back(jacobian, push)
         for i in lanes(k):
             right[i] -= residual_dual[i] + products_alpha[i]
-        if capped is not None:
-            right[capped] += residual_products[m + k :]
+        add_to_capped(right, capped, residual_products[m + k :])
         d_alpha = solved(matrix, factor, right)
         # the direction in all unknowns
         d_h = times(jacobian, d_alpha)
@@ -162,8 +138,7 @@ def predictor_corrector(
             dx[j] = d_h[j] - residual_primal[j]
         for i in lanes(k):
             dx_alpha[i] = d_alpha[i]
-        if capped is not None:
-            dx[m + k :] = -d_alpha[capped]
+        take_capped(dx[m + k :], d_alpha, capped)
         for n in lanes(pairs):
             dy[n] = -(residual_products[n] + scaling[n] * dx[n])
         # step lengths: all the way, or to where an entry becomes zero; the corrector's a little less
@@ -189,10 +164,7 @@ def advance(
     for n in lanes(len(x)):
         x[n] += primal * dx[n]
         y[n] += dual * dy[n]
-    if capped is not None and upper is not None:  # u − α anew, or its rounding would add up
-        first = len(x) - len(capped)
-        alpha = x[first - len(upper) : first]
-        x[first:] = upper[capped] - alpha[capped]
+    room_above(x, upper, capped)  # u − α anew, or its rounding would add up
 
 
 def keep(x: Array, y: Array, lam: Array, g: Array, best: tuple[Array, Array, Array, Array]) -> None:
@@ -269,25 +241,12 @@ def minimise(
 
 
 STEPS: tuple[Callable[..., Any], ...] = (
-    n_arms,
-    by_column,
-    by_arm,
-    add_curvature,
-    in_basis,
-    rows_in_basis,
-    images,
-    white,
-    relative_gap,
-    gap_goal,
     patience,
-    capped_arms,
-    n_capped,
     residuals,
     dual_candidate,
     newton_weights,
-    add_barrier,
     predictor_corrector,
     keep,
     advance,
 )
-"""The functions that `minimise` and `start` call, each listed after those that it calls itself."""
+"""The steps that `minimise` calls."""

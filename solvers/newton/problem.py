@@ -5,6 +5,7 @@ Part of `newton`, where the way it is written is explained.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.certificate import best_scale
 from allocopt.linear.dense import (
+    add_diagonal,
+    add_entries,
     add_products,
     cross,
     dot,
@@ -26,18 +29,28 @@ from allocopt.linear.dense import (
 from allocopt.solvers.settings import InteriorPointSettings
 
 __all__ = [
+    "CHOICES",
     "DEFAULT",
     "Problem",
     "Tuning",
+    "add_barrier",
     "add_curvature",
+    "add_to_capped",
     "bounded_gap",
     "by_arm",
     "by_column",
+    "capped_arms",
+    "cut_to",
+    "gap_goal",
     "images",
     "in_basis",
     "n_arms",
+    "n_capped",
     "relative_gap",
+    "room_above",
     "rows_in_basis",
+    "scalable",
+    "take_capped",
     "tuning_of",
     "white",
 ]
@@ -117,8 +130,59 @@ def white(features: Array, targets: Array | None, ratios: Array, base: Array | N
     """Whether M(α) is regular, the basis in which it is I, features a and targets b in it, and g."""
     regular, basis = whitener(features, alpha, base)
     a = cross(basis, features)
-    b = scaled_columns(a, ratios) if targets is None else cross(basis, targets)
+    b = images(a, targets, ratios, basis)
     return regular, basis, a, b, squared_lengths(b)
+
+
+def scalable(base: Array | None, upper: Array | None) -> bool:
+    """Whether α may be multiplied by any factor."""
+    return base is None and upper is None
+
+
+# Arms with a finite upper bound; ``capped`` is None where there are no bounds at all
+
+
+def capped_arms(upper: Array | None) -> Any:
+    """The arms with a finite upper bound."""
+    return None if upper is None else np.flatnonzero(np.isfinite(upper))
+
+
+def n_capped(capped: IntArray | None) -> int:
+    """How many they are."""
+    return 0 if capped is None else len(capped)
+
+
+def add_to_capped(x: Array, capped: IntArray | None, values: Array) -> None:
+    """Add a value to each of their entries of x."""
+    if capped is not None:
+        x[capped] += values
+
+
+def take_capped(values: Array, x: Array, capped: IntArray | None) -> None:
+    """Their entries of −x, into ``values``."""
+    if capped is not None:
+        values[:] = -x[capped]
+
+
+def cut_to(alpha: Array, upper: Array | None, share: float) -> None:
+    """α at most a share of its upper bounds, in place."""
+    if upper is not None:
+        alpha[:] = np.minimum(alpha, share * upper)
+
+
+def room_above(x: Array, upper: Array | None, capped: IntArray | None) -> None:
+    """u − α of the capped arms, the last entries of x, from α, the entries before them."""
+    if capped is not None and upper is not None:
+        first = len(x) - len(capped)
+        x[first:] = upper[capped] - x[first - len(upper) : first][capped]
+
+
+def add_barrier(matrix: Array, scaling: Array, m: int, capped: IntArray | None) -> None:
+    """What α >= 0 and the upper bounds add to the diagonal of the Newton matrix."""
+    k = len(matrix)
+    add_diagonal(matrix, scaling[m : m + k])
+    if capped is not None:
+        add_entries(matrix, capped, scaling[m + k :])
 
 
 # Arms with several columns: sums over the columns of each
@@ -155,6 +219,14 @@ def add_curvature(matrix: Array, left: Array, right: Array, owners: IntArray | N
 # The gap that the method itself looks at
 
 
+def gap_goal(base: Array | None, upper: Array | None, tol: float, fraction: float, bounded: float) -> float:
+    """The gap at which the method stops: so far below ``tol`` that the certificate's allowance for rounding has room."""
+    goal = fraction * tol
+    if base is not None or upper is not None:
+        goal *= bounded  # α cannot simply be scaled to feasibility: what is missing costs more than it does here
+    return goal
+
+
 def relative_gap(
     cost: float, g: Array, lam: Array, prices: Array,
     b: Array, base: Array | None, basis: Array, upper: Array | None, offset: float,
@@ -182,3 +254,25 @@ def bounded_gap(
     lower = best_scale(strength * strength / total(lam) - known, prices, upper)[1] + offset
     value = cost * max(worst, 1.0) + offset
     return abs(value - lower) / max(lower, NOT_ZERO) + max(worst - 1.0, 0.0)
+
+
+CHOICES: tuple[Callable[..., Any], ...] = (
+    n_arms,
+    by_column,
+    by_arm,
+    add_curvature,
+    in_basis,
+    rows_in_basis,
+    images,
+    scalable,
+    capped_arms,
+    n_capped,
+    add_to_capped,
+    take_capped,
+    cut_to,
+    room_above,
+    add_barrier,
+    gap_goal,
+    relative_gap,
+)
+"""What the steps of `iteration` and `start` leave to small functions because something may be absent (None)."""

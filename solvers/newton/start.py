@@ -22,7 +22,21 @@ from allocopt.linear.dense import (
     total,
     whitener,
 )
-from allocopt.solvers.newton.problem import DEFAULT, Problem, Tuning, by_arm, by_column, n_arms, relative_gap, white
+from allocopt.solvers.newton.problem import (
+    DEFAULT,
+    Problem,
+    Tuning,
+    by_arm,
+    by_column,
+    capped_arms,
+    cut_to,
+    n_arms,
+    n_capped,
+    relative_gap,
+    room_above,
+    scalable,
+    white,
+)
 
 __all__ = ["STEPS", "begin", "cold_allocation", "near_central_path", "warm_allocation"]
 
@@ -58,8 +72,7 @@ def cold_allocation(
             cap = smallest(even)
         for i in lanes(k):
             trial[i] = smaller(even[i], cap)
-        if upper is not None:
-            trial[:] = np.minimum(trial, 0.5 * upper)
+        cut_to(trial, upper, 0.5)
         regular, _, _, _, g = white(features, targets, ratios, base, by_column(trial, owners))
         worst = largest(g) if regular else np.inf
         cost = total(trial) * worst  # once it is scaled
@@ -70,7 +83,7 @@ def cold_allocation(
             if numbers.cheaper_start * cost < first_cost:
                 chosen, level = cap, worst
     stretch = 1.0 if 0.5 * numbers.start_level <= level <= numbers.start_level else level / numbers.start_level
-    if base is not None or upper is not None:
+    if not scalable(base, upper):
         stretch = 1.0
     for i in lanes(k):
         trial[i] = smaller(even[i], chosen) * stretch
@@ -98,10 +111,9 @@ def warm_allocation(
         distance = max(numbers.warm_shift * gap, numbers.least_warm_shift)
     for i in lanes(k):
         start[i] = alpha[i] + distance * mean
-    if upper is not None:
-        start[:] = np.minimum(start, (1.0 - 0.5 * distance) * upper)
+    cut_to(start, upper, 1.0 - 0.5 * distance)
     stretch = largest(white(features, targets, ratios, base, by_column(start, owners))[4]) * (1.0 + distance)
-    if base is None and upper is None:
+    if scalable(base, upper):
         for i in lanes(k):
             start[i] *= stretch
     return distance, start
@@ -117,10 +129,8 @@ def near_central_path(
     """
     numbers = DEFAULT if tuning is None else tuning
     k, m = len(alpha), len(lam)
-    pairs = m + k
-    if upper is not None:
-        capped = np.flatnonzero(np.isfinite(upper))
-        pairs += len(capped)
+    capped = capped_arms(upper)
+    pairs = m + k + n_capped(capped)
     x, y, nu = np.empty(pairs), np.empty(pairs), np.empty(m)
     _, _, a, b, g = white(features, targets, ratios, base, by_column(alpha, owners))
     mu = distance * total(alpha) / pairs
@@ -133,9 +143,10 @@ def near_central_path(
     for i in lanes(k):
         x_alpha[i] = alpha[i]
         z[i] = larger(mu / alpha[i], 1.0 - prices[i] if warm else 0.0)
-    if upper is not None:
-        x[m + k :] = upper[capped] - alpha[capped]
-        y[m + k :] = mu / x[m + k :]
+    room_above(x, upper, capped)
+    x_caps, v = x[m + k :], y[m + k :]
+    for n in lanes(len(v)):
+        v[n] = mu / x_caps[n]
     return x, y
 
 
@@ -150,5 +161,5 @@ def begin(problem: Problem, alpha: Array, lam: Array, warm: bool) -> Any:
     return near_central_path(features, targets, ratios, base, upper, owners, start, lam, warm, distance, None)
 
 
-STEPS: tuple[Callable[..., Any], ...] = (cold_allocation, warm_allocation, near_central_path)
+STEPS: tuple[Callable[..., Any], ...] = (white, cold_allocation, warm_allocation, near_central_path)
 """What `begin` calls."""

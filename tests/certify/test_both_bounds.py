@@ -136,7 +136,7 @@ def test_feasible_allocations_stay_so_when_rounded():
     for doubt in (0.0, 2.0**-10):
         problem = dataclasses.replace(problem, bound_error=doubt)
         for worst in rng.uniform(0.5, 2.0, size=100):
-            scaled, cost = certificate._make_feasible(problem, alpha, np.array([0.1, worst]), float(alpha.sum()))
+            scaled, cost = certificate.make_feasible(problem, alpha, np.array([0.1, worst]), float(alpha.sum()))
             need = rational(worst) * (1 + rational(doubt)) * (1 + 8 * U)
             assert all(x >= a * need for x, a in zip(rational(scaled), rational(alpha), strict=True))
             assert rational(cost) >= rational(float(alpha.sum())) * need
@@ -163,7 +163,7 @@ def test_the_cost_is_that_of_what_was_scaled():
     rng = np.random.default_rng(8)
     problem, _, _ = instance(0, 1, 1, 1)
     for alpha, worst in rng.uniform(0.5, 2.0, size=(300, 2)):
-        scaled, cost = certificate._make_feasible(problem, np.array([alpha]), np.array([worst]), float(alpha))
+        scaled, cost = certificate.make_feasible(problem, np.array([alpha]), np.array([worst]), float(alpha))
         assert rational(cost) >= rational(scaled[0])
 
 

@@ -13,7 +13,8 @@ from exactly import U, dot, gamma, rational, solved, weighted
 import allocopt as ao
 from allocopt.base.errors import SolverFailed
 from allocopt.certify import verdict
-from allocopt.certify.by_block.problem import BoundsOverAll, StreamedProblem
+from allocopt.certify.by_block.findings import BoundsOverAll
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.frame import frame_of, images
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 

@@ -20,7 +20,7 @@ def certificate(rows, gaps, alpha, lam, gap_error, certify=kernel.certify):
     """Bounds and pair that `certify` makes of a pair for rows of a quotient: (lower, upper, α, λ)."""
     r = rows.shape[1]
     which, unit, columns, ratios, start, weights, _ = kernel.prepare(
-        rows, r, gaps, np.ones(len(gaps)), LEVEL, True, alpha, lam
+        rows, r, gaps, np.ones(len(gaps)), gaps, LEVEL, True, alpha, lam
     )
     k = len(which)
     found = np.concatenate([np.zeros(k), start]), np.zeros(2 * k), weights, np.ones(k)

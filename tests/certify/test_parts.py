@@ -128,12 +128,12 @@ def test_arms_that_are_not_played_are_filled_up_to_their_bounds_and_no_further()
 
 def test_what_was_not_shown_to_be_feasible_is_not_claimed():
     hopeless = Canonical(np.eye(1), 10.0 * np.eye(1), np.zeros((0, 1)), upper=np.ones(1))
-    for worst in (0.5, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):
-        assert certificate._make_feasible(hopeless, np.ones(1), np.array([worst]), 1.0)[1] == np.inf
+    for worst in (1.0 - 1e-10, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):
+        assert certificate.make_feasible(hopeless, np.ones(1), np.array([worst]), 1.0)[1] == np.inf
     # too little was said of the constraints: what is returned is feasible all the same
-    for worst in (0.5, 1.0, 1.0 + 1e-14):
+    for worst in (1.0 - 1e-10, 1.0, 1.0 + 1e-14):
         problem = dataclasses.replace(hopeless, upper=np.full(1, 1e4))
-        found, cost = certificate._make_feasible(problem, np.ones(1), np.array([worst]), 1.0)
+        found, cost = certificate.make_feasible(problem, np.ones(1), np.array([worst]), 1.0)
         assert feasible(problem, found)
         assert rational(cost) >= sum(rational(found))
         assert cost <= 101.0
@@ -214,13 +214,13 @@ def test_targets_that_are_multiples_of_the_features():
 @pytest.mark.parametrize("n", [1, 30, 1000])
 def test_the_cost_of_a_bounded_allocation_is_a_sum_that_is_rounded_up(n):
     problem = Canonical(np.ones((n, 1)), np.ones((1, 1)), np.zeros((0, 1)), upper=np.full(n, 2.0))
-    found, cost = certificate._make_feasible(problem, np.full(n, 2.0), np.array([0.5]), 2.0 * n)
+    found, cost = certificate.make_feasible(problem, np.full(n, 2.0), np.array([0.5]), 2.0 * n)
     assert found.tolist() == [2.0] * n
     assert 2 * n * (1 + gamma(n)) * (1 - 2 * U) <= rational(cost) <= 2 * n * (1 + gamma(n)) * (1 + 4 * U)
 
 
 def test_the_cost_of_what_was_scaled_has_a_margin_of_its_own():
-    scaled, cost = certificate._make_feasible(plain(1), np.ones(1), np.ones(1), 1.0)
+    scaled, cost = certificate.make_feasible(plain(1), np.ones(1), np.ones(1), 1.0)
     assert rational(float(scaled[0])) == 1 + 32 * U
     assert rational(cost) >= (1 + 32 * U) * (1 + 4 * U) - 2 * U
 

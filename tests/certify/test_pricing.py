@@ -218,4 +218,4 @@ def test_the_report_of_all_blocks_has_the_largest_of_each():
         lost = [dataclasses.replace(reports[0], constraint=np.nan), dataclasses.replace(reports[1], price=np.nan)]
         for some in (lost, lost[::-1]):
             assert np.isnan(merge_prices(some, 2).constraint) and np.isnan(merge_prices(some, 2).price)
-    assert pricing._VIOLATION == 1e-12
+    assert pricing.VIOLATION == 1e-12

@@ -33,7 +33,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(solutions, function,
     old = path.read_bytes()
     monkeypatch.setattr(function, failing(code))
     with pytest.raises(ao.InvalidFile) as caught:
-        solutions["regret"].save(path)
+        solutions["regret"].save(path, overwrite=True)
     monkeypatch.undo()
     assert str(caught.value).startswith(f"{path}: ")
     assert os.strerror(code) in str(caught.value)
@@ -54,7 +54,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(solutions, tm
 
     monkeypatch.setattr("os.fdopen", full)
     with pytest.raises(ao.InvalidFile, match=os.strerror(errno.ENOSPC)):
-        solutions["regret"].save(path)
+        solutions["regret"].save(path, overwrite=True)
     monkeypatch.undo()
     assert path.read_bytes() == old
     assert list(tmp_path.iterdir()) == [path]
@@ -70,7 +70,7 @@ def test_saving_where_nothing_can_be_is_refused_by_name(solutions, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
 
 
-def test_saving_follows_the_umask_and_replaces_whole_files(solutions, tmp_path):
+def test_saving_follows_the_umask_and_replaces_files_only_if_asked(solutions, tmp_path):
     path = tmp_path / "p.json"
     mask = os.umask(0o027)
     try:
@@ -78,7 +78,10 @@ def test_saving_follows_the_umask_and_replaces_whole_files(solutions, tmp_path):
     finally:
         os.umask(mask)
     assert path.stat().st_mode & 0o777 == 0o640
-    solutions["exact"].save(path)
+    with pytest.raises(ao.InvalidFile, match="exists already"):
+        solutions["exact"].save(path)
+    assert ao.load_solution(path).program.kind == "general"
+    solutions["exact"].save(path, overwrite=True)
     assert ao.load_solution(path).program.kind == "regret"
 
 

@@ -14,7 +14,7 @@ def run(*arguments):
 
 def test_the_list_has_every_row_with_its_verdict():
     out = run("--json")
-    rows = json.loads(out.stdout)
+    rows = json.loads(out.stdout)["constants"]
     assert [row["name"] for row in rows] == [c.name for c in CONSTANTS]
     by_name = {row["name"]: row for row in rows}
     assert by_name["fws-linear-code"]["verdict"] == "differs"
@@ -35,4 +35,4 @@ def test_the_check_ends_with_1_if_a_proof_does_not_hold(monkeypatch):
     assert good.exit_code == 0 and good.stdout == "two-gaussian-arms: proven\n"
     monkeypatch.setattr("allocopt.cli.insight.constants.check", lambda constant: ["no"])
     bad = run("--check", "--json")
-    assert bad.exit_code == 1 and not any(row["holds"] for row in json.loads(bad.stdout))
+    assert bad.exit_code == 1 and not any(row["holds"] for row in json.loads(bad.stdout)["checked"])

@@ -26,8 +26,10 @@ def test_every_method_and_setting_is_shown_within_80_columns():
 
 def test_the_first_lines_say_what_each_can_do():
     head = {line.split()[0]: line for line in run().output.splitlines()[: len(METHODS) + 1]}
-    assert head["interior-point"].split()[1:4] == ["yes", "yes", "4,000"]
-    assert head["streaming"].split()[1:3] == ["no", "yes"]
+    assert head["interior-point"].split()[1:5] == ["yes", "yes", "yes", "4,000"]
+    assert head["streaming"].split()[1:4] == ["yes", "no", "yes"]
+    able = [name for name in METHODS if head[name].split()[2] == "yes"]
+    assert able == ["interior-point", "active-set", "conic"]
     assert "in blocks" in head["streaming"]
     assert "streaming" in head["active-set"]
 
@@ -39,10 +41,11 @@ def test_one_method_alone():
 
 
 def test_json_is_the_table_as_data():
-    rows = json.loads(run("--json").output)
+    rows = json.loads(run("--json").output)["methods"]
     assert [row["name"] for row in rows] == list(METHODS)
     for row in rows:
         method = METHODS[row["name"]]
+        assert row["constraints"] is method.constraints
         assert row["bounds"] is method.bounds and row["most_arms"] == method.most_arms
         assert row["record"] == method.settings.__name__
         assert [s["name"] for s in row["settings"]] == list(method.options)
@@ -55,3 +58,11 @@ def test_an_unknown_method_is_refused_with_those_that_there_are():
     assert isinstance(result.exception, InvalidOption)
     with pytest.raises(InvalidOption, match=r"method: expected one of closed-form, .*, got 'simplex'"):
         raise result.exception
+
+
+def test_precompile_says_when_machine_code_is_in_place():
+    pytest.importorskip("numba", reason="there is nothing to compile with")
+    said = CliRunner().invoke(app, ["precompile"])
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith("machine code is in place")
+    assert json.loads(CliRunner().invoke(app, ["precompile", "--json"]).output)["seconds"] >= 0.0

@@ -152,7 +152,10 @@ def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal
         (("-n", 10, "-p", "UCB", "-p", "UCB"), "--policy: UCB is given twice"),
         (("-n", 10, "-p", "UCB", "-r", 0), "runs: expected a whole number >= 1"),
         (("-n", 10, "-p", "UCB", "--plot", "x.gif"), "--plot: expected a name that ends in"),
-        (("-n", 10, "-p", "UCB", "--plot", "nowhere/x.png"), "--plot: there is no folder nowhere"),
+        (
+            ("-n", 10, "-p", "UCB", "--plot", "nowhere/x.png"),
+            "--plot: cannot write nowhere/x.png: there is no directory nowhere",
+        ),
         (("-n", 10, "-p", "UCB", "--theta", "1"), "theta: expected 2 entries"),
         (("-n", 10, "-p", "UCB", "--out", str(ROOT)), "holds other files"),
         (("-n", 10, "-p", "UCB", "--seed", "-1"), "rng: expected a whole number >= 0"),

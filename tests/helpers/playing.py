@@ -6,6 +6,10 @@ import numpy as np
 
 from allocopt.policies import (
     AOIDS,
+    E4,
+    OAM,
+    OSSB,
+    SOLID,
     UCB,
     AllocationTracking,
     EndOfOptimism,
@@ -25,8 +29,12 @@ ALL = (
     OptimalTracking(),
     AllocationTracking(),
     AOIDS(),
+    OSSB(),
+    E4(),
+    SOLID(),
+    OAM(),
 )
-LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking())
+LINEAR = (EndOfOptimism(), LinUCB(), LinTS(), PhasedElimination(), OptimalTracking(), OSSB(), E4(), OAM())
 
 
 def by_name(policy):

@@ -328,7 +328,9 @@ def gaps_hold():
     return True
 
 
-def test_gaps_have_their_digits():
+@pytest.mark.parametrize("few", [0, 2000])
+def test_gaps_have_their_digits(few, monkeypatch):
+    monkeypatch.setattr(gaps, "_FEW", few)
     assert gaps_hold()
 
 
@@ -336,6 +338,7 @@ def test_gaps_have_their_digits():
 def test_gaps_without_a_margin_are_seen(constant, monkeypatch):
     monkeypatch.setattr(gaps, constant, 0.0)
     monkeypatch.setattr(gaps, "TINY", 0.0)
+    monkeypatch.setattr(gaps, "_FEW", 0)  # exact sums need no margin
     try:
         held = gaps_hold()
     except AssertionError:
@@ -349,6 +352,7 @@ def test_gaps_stay_in_a_tier_only_if_its_worst_rounding_allows(monkeypatch):
     monkeypatch.setattr(gaps, "exact_gap", lambda *row: exactly.append(1) or exact_gap(*row))
     careful = []
     dot_in_pairs = precise.dot
+    monkeypatch.setattr(gaps, "_FEW", 0)
     monkeypatch.setattr(precise, "dot", lambda rows, theta: careful.append(1) or dot_in_pairs(rows, theta))
     counts = {"plain": 0, "pairs": 0, "rationals": 0}
     for rows, theta in bandits():

@@ -270,7 +270,6 @@ TIED = ao.LinearBandit([[1, 0], [0, 1], [0.5, 0.2]], [1, 1])
         (ao.InvalidInstance, ["weights:", "entry 1 is 0.0"], lambda: ao.ContextualBandit([ARMS, ARMS], THETA, [1, 0])),
         (ao.InvalidInstance, ["weights:"], lambda: ao.ContextualBandit([ARMS, ARMS], THETA, [1])),
         (ao.InvalidInstance, ["noise_variance:", "10 arms"], lambda: ao.ContextualBandit([ARMS, ARMS], THETA, None, [1, 2])),
-        (ao.InvalidInstance, ["all 5 are zero"], lambda: ao.programs.contextual(ao.ContextualBandit(ARMS[:, None], THETA))),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_by_name(error, words, call):

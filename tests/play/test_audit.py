@@ -207,9 +207,9 @@ def test_a_failed_solution_is_refused():
         audit(**GOOD, solution=solution)
 
 
-def test_nothing_to_learn_is_said():
-    with pytest.raises(ao.InvalidInstance, match="every arm is optimal"):
-        audit(ao.LinearBandit([[1, 0], [1, 1]], [1, 0]), [50, 50], 100)
+def test_where_every_arm_is_optimal_every_policy_is():
+    found = audit(ao.LinearBandit([[1, 0], [1, 1]], [1, 0]), [50, 50], 100)
+    assert found.regret_ratio.tolist() == [1.0] and not len(found.under_explored)
 
 
 def test_where_c_is_zero_the_ratio_is_one_without_regret_and_infinite_with():

@@ -10,37 +10,35 @@ from allocopt import instances
 from allocopt.base.errors import InvalidOption
 from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import AllocationTracking, parse
+from allocopt.policies.tracking.allocation_tracking import required_evidence
 
 
-def evidence_and_need(coordinates, pulls, sums, t):
-    """E and β of every rival by their definition, one rival and one arm at a time."""
-    inverse = np.linalg.inv(coordinates.T @ (pulls[:, None] * coordinates))
-    means = coordinates @ inverse @ (coordinates.T @ sums)
-    leader = int(means.argmax())
-    gaps = means[leader] - means
-    found = {}
-    for x in range(len(gaps)):
-        if x == leader:
-            continue
-        away = coordinates[x] - coordinates[leader]
-        square = away @ inverse @ away
-        evidence = gaps[x] ** 2 / (2 * square)
-        price = math.inf
-        for y in range(len(gaps)):
-            if y == leader:
-                continue
-            more = np.linalg.inv(
-                coordinates.T @ (pulls[:, None] * coordinates) + np.outer(coordinates[y], coordinates[y])
-            )
-            shrinking = 1 - (away @ more @ away) / square  # of the squared distance by one pull of y
-            if shrinking > 1e-12:
-                price = min(price, gaps[y] / (shrinking * evidence))
-        stake = math.log1p(t * gaps[x] / price)
-        found[x] = evidence, stake + math.log1p(stake)
-    return leader, found
+def needed_evidence(stake):
+    """The E of the definition, by bisection."""
+    low, high = -60.0, 60.0  # of log E
+    for _ in range(200):
+        x = (low + high) / 2
+        left = math.exp(x) - math.log1p(math.exp(x)) + 1.5 * x
+        low, high = (x, high) if left < math.log(stake) - math.log(4 * math.sqrt(math.pi)) else (low, x)
+    return math.exp(low)
 
 
-def test_it_exploits_where_the_evidence_is_enough_and_explores_where_it_is_not():
+@pytest.mark.parametrize("stake", [1e-9, 0.1, 1.0, 10.0, 1e4, 1e12, 1e200])
+def test_required_evidence_is_where_more_costs_what_it_saves(stake):
+    found = required_evidence(stake)
+    assert found == pytest.approx(needed_evidence(stake), rel=1e-9)
+    z = math.sqrt(2 * found)  # R Δ φ(z)(1 + z²/2)/(2z) = κ E, for R Δ/κ = stake
+    density = math.exp(-found) / math.sqrt(2 * math.pi)
+    assert stake * density * (1 + found) / (2 * z) == pytest.approx(found, rel=1e-8)
+
+
+def test_the_level_is_that_of_the_lower_bound_up_to_smaller_terms():
+    for exponent in (20, 80, 300):
+        level = exponent * math.log(10)
+        assert abs(required_evidence(10.0**exponent) - level) < 2 * math.log(level)
+
+
+def test_the_plan_asks_for_the_solution_of_the_program_with_these_constraints():
     bandit = instances.random_unit(3, 6, 1)
     coordinates = ao.barycentric_spanner(bandit.arms, 1.0).coefficients
     rng = np.random.default_rng(0)
@@ -49,14 +47,40 @@ def test_it_exploits_where_the_evidence_is_enough_and_explores_where_it_is_not()
     for t in range(1, 1500):
         planned = int(player.state.plans[0])
         arm = player.choose()
-        if int(player.state.plans[0]) > planned:  # κ is as of now
-            leader, found = evidence_and_need(coordinates, pulls, sums, t)
-            assert int(player.state.leader[0]) == leader
-            margin = min(e / need for e, need in found.values())
-            if margin > 1.0001:
-                assert arm == leader
-            if margin < 0.9999:
-                assert player.state.solves[0] > 0
+        if int(player.state.plans[0]) > planned:
+            inverse = np.linalg.inv(coordinates.T @ (pulls[:, None] * coordinates))
+            means = coordinates @ inverse @ (coordinates.T @ sums)
+            leader = int(means.argmax())
+            assert int(player.state.leader[0]) == leader == int(player.state.planned[0])
+            gaps, needs = np.zeros(6), np.zeros(6)
+            for x in range(6):
+                if x == leader:
+                    continue
+                away = coordinates[x] - coordinates[leader]
+                square = away @ inverse @ away
+                gaps[x] = max(means[leader] - means[x], 1e-3 * math.sqrt(square))
+            for x in range(6):
+                if x == leader:
+                    continue
+                away = coordinates[x] - coordinates[leader]
+                square = away @ inverse @ away
+                evidence, price = gaps[x] ** 2 / (2 * square), math.inf
+                for y in range(6):
+                    if y != leader:
+                        gram = coordinates.T @ (pulls[:, None] * coordinates) + np.outer(coordinates[y], coordinates[y])
+                        shrinking = 1 - (away @ np.linalg.inv(gram) @ away) / square
+                        cost = gaps[y] + float(player.state.sight.expected[0])
+                        price = min(price, cost / (max(shrinking, 1e-300) * evidence))
+                needs[x] = needed_evidence(t * gaps[x] / price)
+            level = needs.max()
+            about = np.where(needs > 0, gaps * np.sqrt(level / np.where(needs > 0, needs, 1)), 0)
+            wanted = ao.Allocator(bandit.arms, tol=1e-8).solve(about).allocation * level - pulls
+            schedule = player.state.schedule
+            asked = np.zeros(6)
+            size = int(schedule.size[0])
+            asked[schedule.arms[:size]] = schedule.shares[:size]
+            missing = np.where(np.isfinite(wanted), np.maximum(np.ceil(wanted), 0), 0)
+            assert np.abs(asked - missing).max() <= 1 + 0.02 * missing.max()
             compared += 1
         reward = bandit.means[arm] + rng.standard_normal()
         player.update(arm, reward)
@@ -65,11 +89,34 @@ def test_it_exploits_where_the_evidence_is_enough_and_explores_where_it_is_not()
     assert compared > 20
 
 
+def test_without_noise_the_slope_comes_to_c_and_regret_is_paid_where_the_optimal_allocation_pays_it():
+    bandit = instances.random_unit(5, 20, 0)
+    solution = ao.regret_constant(bandit.arms, bandit.theta)
+    times = [10**8, 10**10, 10**12]
+    quiet = ao.LinearBandit(bandit.arms, bandit.theta, 1e-18)
+    r = simulate(
+        AllocationTracking(),
+        quiet,
+        10**12,
+        1,
+        rng=0,
+        times=times,
+        blockwise=True,
+        assumed_noise_variance=1.0,
+        workers=1,
+    )
+    first, _, last = (float(x) for x in r.regret[0])
+    assert (last - first) / math.log(10**4) == pytest.approx(solution.value, rel=0.15)
+    paid = bandit.gaps * r.pulls[0]
+    optimal = np.where(bandit.gaps > 0, bandit.gaps * np.minimum(solution.allocation, 1e300), 0.0)
+    assert np.abs(paid / paid.sum() - optimal / solution.value).sum() / 2 <= 0.06
+
+
 def test_a_misleading_beginning_is_found_out():
     bandit = instances.counter_example(0.05)
-    lie = lambda arm, t, rng: float((-4.0, 1.0, 0.0)[arm]) if t <= 2 else float(bandit.means[arm])  # noqa: E731
-    r = simulate(AllocationTracking(), bandit, 5000, 1, rng=0, environment=lie)
-    assert r.pulls[0, 0] > 4000
+    lie = lambda arm, t, rng: float((-2.0, 1.0, 0.0)[arm]) if t <= 2 else float(bandit.means[arm])  # noqa: E731
+    r = simulate(AllocationTracking(), bandit, 20_000, 1, rng=0, environment=lie)
+    assert r.pulls[0, 0] > 15_000
 
 
 def test_regret_stays_below_c_log_n_and_that_of_optimism():

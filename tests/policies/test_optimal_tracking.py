@@ -8,33 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import bandits
+from tracking_reference import reference_values
 
 import allocopt as ao
 from allocopt import instances
 from allocopt.base.errors import InvalidOption
 from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import LinUCB, OptimalTracking, Setting, parse
+from allocopt.policies.base import entry
+from allocopt.policies.tracking.estimate import hold
 
 OUTLOOKS = ("anytime", "horizon")
-
-
-def reference_values(bandit, coordinates, pulls, sums, rounds, prudence):
-    """Estimated gaps, savings b(y), the leader's expected regret and the leader, as the module's first lines say."""
-    inverse = np.linalg.inv(coordinates.T @ (pulls[:, None] * coordinates))
-    means = coordinates @ inverse @ (coordinates.T @ sums)
-    leader = int(means.argmax())
-    away = coordinates - coordinates[leader]
-    variance = bandit.noise_variance * np.einsum("ij,jk,ik->i", away, inverse, away)
-    saving, expected = np.zeros(len(pulls)), 0.0
-    for x in np.flatnonzero(variance > 1e-24):
-        s = math.sqrt(variance[x])
-        z = (means[leader] - means[x]) / s
-        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-        expected += s * max(density - z * math.erfc(z / math.sqrt(2)) / 2, 0.0)
-        weight = prudence * rounds * bandit.noise_variance * density * (1 + z * z / 2) / (2 * s)
-        saving += weight * (coordinates @ inverse @ away[x]) ** 2
-    saving /= 1 + np.einsum("ij,jk,ik->i", coordinates, inverse, coordinates)
-    return means[leader] - means, saving, expected, leader
+learn_block = entry(hold)
 
 
 def play_exactly(bandit, policy, horizon, first_rewards=None):
@@ -47,17 +32,16 @@ def play_exactly(bandit, policy, horizon, first_rewards=None):
     t = 1
     while t <= horizon:
         arm = int(policy.choose(state, t, rng))
-        if t <= len(state.ls.first):
+        estimate = state.sight.estimate
+        if t <= len(estimate.first):
             reward = bandit.means[arm] if first_rewards is None else first_rewards[t - 1]
             policy.update(state, t, arm, float(reward))
             t += 1
         else:
             block = min(int(state.until[0]), horizon + 1) - t
-            state.ls.pulls[arm] += block
-            state.ls.sums[arm] += block * bandit.means[arm]
-            state.stale[0] = 1
+            learn_block(estimate, t, arm, block, block * float(bandit.means[arm]))
             t += block
-        yield t - 1, state.ls.pulls
+        yield t - 1, estimate.pulls
 
 
 # The definition
@@ -68,12 +52,13 @@ def play_exactly(bandit, policy, horizon, first_rewards=None):
     bandit=bandits(kinds=("plain", "integers", "duplicates", "rank-deficient", "zero is optimal", "exact ties")),
     outlook=st.sampled_from(OUTLOOKS),
     prudence=st.sampled_from([1.0, 3.0]),
+    patience=st.sampled_from([0.0, 0.7]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_every_choice_is_the_one_of_the_definition(bandit, outlook, prudence, seed):
+def test_every_choice_is_the_one_of_the_definition(bandit, outlook, prudence, patience, seed):
     n = 120
     rng = np.random.default_rng(seed)
-    player = OptimalTracking(outlook, prudence).start(bandit.arms, n)
+    player = OptimalTracking(outlook, prudence, patience).start(bandit.arms, n)
     found = ao.barycentric_spanner(bandit.arms, 1.0)
     spanner = found.indices
     pulls, sums = np.zeros(bandit.n_arms), np.zeros(bandit.n_arms)
@@ -84,7 +69,7 @@ def test_every_choice_is_the_one_of_the_definition(bandit, outlook, prudence, se
             assert arm == spanner[t - 1]
         elif looked:
             gaps, saving, expected, leader = reference_values(
-                bandit, found.coefficients, pulls, sums, t if outlook == "anytime" else n - t + 1, prudence
+                bandit, found.coefficients, pulls, sums, t if outlook == "anytime" else n - t + 1, prudence, patience
             )
             worth = saving > gaps * (1 - 1e-9)
             worth[leader] = True
@@ -256,6 +241,9 @@ def test_a_million_rounds_a_second_in_two_dimensions():
     ("text", "message"),
     [
         ("OptimalTracking:outlook=never", "outlook: expected 'anytime' or 'horizon', got 'never'"),
+        ("OptimalTracking:noise=loud", "noise: expected 'given' or 'estimated', got 'loud'"),
+        ("OptimalTracking:patience=2", "patience: expected a number from 0 to 1, got 2.0"),
+        ("OptimalTracking:patience=-1", "patience: expected a non-negative, finite number, got -1.0"),
         ("OptimalTracking:prudence=0", "prudence: expected a positive, finite number, got 0.0"),
         ("OptimalTracking:prudence=nan", "prudence: expected a positive, finite number, got nan"),
         ("OptimalTracking:prudence=much", "prudence: expected a positive, finite number, got 'much'"),

@@ -187,7 +187,7 @@ def test_without_numba_everything_is_solved_by_the_ordinary_path(monkeypatch):
     monkeypatch.setattr("allocopt.solving.allocator.compiled_kernel", lambda: None)
     s = Allocator([[1, 0], [0, 1], [0.99, 0.02]]).solve([0, 1, 0.01])
     assert s.value == pytest.approx(8)
-    assert s.stats["not_compiled"] == "numba is not installed"
+    assert s.stats["not_compiled"] == "numba does not work here"
 
 
 def test_the_solution_is_a_solution(tmp_path):
@@ -223,7 +223,6 @@ def test_the_solution_is_a_solution(tmp_path):
         ([0, -1, 1], "gaps: expected entries >= 0, but entry 1 is -1.0"),
         (np.array([0, np.nan, 1]), "gaps: expected finite numbers, but entry 1 is nan"),
         (np.array([0, np.inf, 1]), "gaps: expected finite numbers, but entry 1 is inf"),
-        (np.zeros(3), "gaps: expected a positive gap, but all 3 are zero"),
         ([0, 1e-60, 1], "gaps: expected magnitudes between"),
         ("abc", "gaps: expected a vector of numbers"),
         ([[0, 1, 1]], "gaps: expected a vector of numbers"),
@@ -282,7 +281,7 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
         rows = np.empty_like(arms)
         rank = kernel.quotient(in_units(arms[None])[0], gaps, rows)
         which, unit, columns, ratios, start, _, _ = kernel.prepare(
-            rows, rank, gaps, np.ones(len(gaps)), 2.0, True, alpha, lam
+            rows, rank, gaps, np.ones(len(gaps)), gaps, 2.0, True, alpha, lam
         )
         found = np.concatenate([np.ones(4), start]), np.ones(8), lam[which], np.ones(4)
         info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)

@@ -1,35 +1,40 @@
-"""joblib's worker processes, as simulations and studies use them: results as they are finished, and a clean end."""
+"""Many calls in worker processes, as simulations, batches and studies use them: results as they are finished, and a clean end."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import importlib
 import multiprocessing
 import os
-import signal
-import threading
-import time
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
-from multiprocessing import resource_tracker
-from typing import Any
+import sys
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
 
 from allocopt.base.errors import AllocoptError
+from allocopt.base.long_runs.children import Children, Limits, Trouble
 
-__all__ = ["WorkerDied", "finished_results", "may_start_processes"]
-
+__all__ = ["TRIES", "Outcome", "WorkerDied", "finished_results", "may_start_processes", "outcomes", "results_of"]
 
 _IMPORTED_BY = os.getpid()
+TRIES = 3
+"""Processes that a call may end before it is given up: one may have been killed by somebody, three in a row hardly."""
 
 
 class WorkerDied(AllocoptError):
-    """A worker process was killed, ran out of memory or crashed."""
+    """Worker processes were killed, ran out of memory or crashed, again and again."""
+
+
+class Outcome(NamedTuple):
+    """What became of a call: its result, or why its process ended."""
+
+    arguments: tuple[Any, ...]
+    result: Any = None
+    trouble: Trouble | None = None
 
 
 def may_start_processes() -> bool:
-    """Whether this process can have workers: not a daemon, and not a fork, whose copy of a pool has no threads behind it."""
-    return os.getpid() == _IMPORTED_BY and not multiprocessing.current_process().daemon
+    """Whether this process can have workers: not a daemon, not a fork, whose copy of a pool has no threads
+    behind it, and not a Python inside another program."""
+    return os.getpid() == _IMPORTED_BY and not multiprocessing.current_process().daemon and bool(sys.executable)
 
 
 def finished_results(
@@ -37,66 +42,88 @@ def finished_results(
 ) -> Generator[Any, None, None]:
     """What ``function`` returns for each of the calls, in the order in which they are finished.
 
-    ``calls`` may be long: they are taken as workers become free. Closing the generator ends the work under way.
+    ``calls`` may be long: they are taken as workers become free. A call whose process dies is made again in another one.
+    Closing the generator ends the work under way.
     """
-    joblib: Any = importlib.import_module("joblib")
-    executor: Any = importlib.import_module("joblib.externals.loky.process_executor")
-    # a batch is a call; max_nbytes=None: nothing in temporary files, which a killed process would leave behind
-    parallel = joblib.Parallel(
-        workers,
-        backend="loky",
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="2 * n_jobs",
-        max_nbytes=None,
-    )
-    if hasattr(os, "fork"):
-        resource_tracker.ensure_running()  # or the first worker starts it, and then all of them are interrupted by Ctrl-C again
-    died = WorkerDied(f"workers: one of the {workers} processes died")
+    yield from results_of(lambda todo: outcomes(function, todo, workers, lambda _: Limits()), calls)
+
+
+def results_of(
+    outcomes_of: Callable[[Iterable[tuple[Any, ...]]], Generator[Outcome | None, None, None]],
+    calls: Iterable[tuple[Any, ...]],
+) -> Generator[Any, None, None]:
+    """The results of calls, each of which is made again when its process dies; `WorkerDied` if that happens again and again."""
+    todo = _Again(calls)
+    found = outcomes_of(todo)
     try:
-        with _interrupts_blocked():
-            results = parallel(joblib.delayed(_call_in_worker)(os.getpid(), function, arguments) for arguments in calls)
-    except executor.BrokenProcessPool:  # a worker may die while the first calls are still being sent
-        raise died from None
-    try:
-        for result in results:  # noqa: UP028 — "yield from" would close them itself, with the warning
-            yield result
-    except executor.BrokenProcessPool:
-        raise died from None
+        for outcome in found:
+            if outcome is None:
+                continue
+            if outcome.trouble is None:
+                yield outcome.result
+            elif todo.failed(outcome.arguments) >= TRIES:
+                raise WorkerDied(
+                    f"workers: {TRIES} processes died of the same work ({outcome.trouble}): killed, out of memory, or crashed by your "
+                    "own code; what a folder holds is kept"
+                )
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # joblib's, on calls that are cut off: that is the intention
-            results.close()
+        found.close()
 
 
-def _call_in_worker(parent: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    _end_with_parent(parent)
-    return function(*arguments)
+class _Again:
+    """Calls, those that failed before all others."""
+
+    def __init__(self, calls: Iterable[tuple[Any, ...]]) -> None:
+        self._calls = iter(calls)
+        self._again: list[tuple[Any, ...]] = []
+        self._tries: dict[int, tuple[int, tuple[Any, ...]]] = {}
+
+    def __iter__(self) -> _Again:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        return self._again.pop() if self._again else next(self._calls)
+
+    def failed(self, arguments: tuple[Any, ...]) -> int:
+        """Make the call again; how often it has failed."""
+        count = self._tries.get(id(arguments), (0, arguments))[0] + 1
+        self._tries[id(arguments)] = count, arguments  # which keeps them, and so their number, alive
+        self._again.append(arguments)
+        return count
 
 
-@functools.cache
-def _end_with_parent(parent: int) -> None:
-    """End this process soon after its parent was killed, instead of waiting for work that never comes."""
-    if os.getpid() == parent:  # joblib has no processes here and works in this one
-        return
+def outcomes(
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    workers: int,
+    limits: Callable[[tuple[Any, ...]], Limits],
+    every: float | None = None,
+    warm_up: Callable[[], Any] | None = None,
+) -> Generator[Outcome | None, None, None]:
+    """What becomes of each call, within its limits; what the function raises is raised here.
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    if hasattr(os, "fork"):  # elsewhere a process keeps its parent's number
-        threading.Thread(target=watch, name="allocopt-follow", daemon=True).start()
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Processes that are started meanwhile ignore Ctrl-C: this one is interrupted, and ends them without their tracebacks."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    ``calls`` is asked again after every outcome, even when it had nothing left before: whoever reads the outcomes may add to it.
+    None is yielded when nothing has come for ``every`` seconds. ``warm_up`` is what every process does first, without limits.
+    """
+    todo = iter(calls)
+    children = Children(warm_up)
+    under_way: dict[Future[Any], tuple[Any, ...]] = {}
+    with ThreadPoolExecutor(workers, thread_name_prefix="allocopt-worker") as threads:
+        try:
+            while True:
+                while len(under_way) < workers and (arguments := next(todo, None)) is not None:
+                    under_way[threads.submit(children.ask, function, arguments, limits(arguments))] = arguments
+                if not under_way:
+                    return
+                done, _ = wait(under_way, timeout=every, return_when=FIRST_COMPLETED)
+                if not done:
+                    yield None
+                for future in done:
+                    arguments = under_way.pop(future)
+                    trouble = future.exception()
+                    if isinstance(trouble, Trouble):
+                        yield Outcome(arguments, trouble=trouble)
+                    else:
+                        yield Outcome(arguments, future.result())
+        finally:
+            children.close()

@@ -21,9 +21,9 @@ from allocopt.model.arms.blocks import first_of_copies, scratch
 from allocopt.model.arms.survey import largest_entries
 from allocopt.model.streamed_program import GapRule
 
-__all__ = ["PriceReport", "PriceTask", "merge_prices"]
+__all__ = ["VIOLATION", "PriceReport", "PriceTask", "merge_prices"]
 
-_VIOLATION = 1e-12  # relative: an arm outside the pool that exceeds all inside by less than this does so by rounding
+VIOLATION = 1e-12  # relative: an arm outside the pool that exceeds all inside by less than this does so by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,10 @@ class PriceReport:
     """Arms that may still matter; the others provably do not."""
     mask: NDArray[np.bool_] | None
     """Which ones, where screening was asked for."""
+    rest_constraint: float = 0.0
+    """max_j g_j over the arms that are not among ``targets`` and not below what is reached anyway, padded for rounding."""
+    rest_price: float = 0.0
+    """Likewise for prices and ``features``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,8 @@ class PriceTask:
     """What g and |a|² are multiplied with before they are compared with 1 (see `StreamedProblem.screening`)."""
     with_variances: bool = False
     """Whether every arm has a variance of its own, which then comes with each block."""
+    bounded: bool = False
+    """Whether α has bounds: then every arm counts, copies too, and all that could matter are listed."""
 
     def __call__(self, start: int, block: Array, *aligned: Array) -> PriceReport:
         """Price a block. ``aligned`` is the block's part of given gaps, of variances and of the mask of arms alive, if any."""
@@ -84,10 +90,12 @@ class PriceTask:
             mask[alive] = True if report.mask is None else report.mask
             places = alive + start
             return PriceReport(report.constraint, report.price, places[report.targets], report.constraints,
-                               places[report.features], report.prices, report.alive, mask)  # fmt: skip
+                               places[report.features], report.prices, report.alive, mask,
+                               report.rest_constraint, report.rest_price)  # fmt: skip
         report = self._price(block, given, noise, self._free(start, len(block), None))
         return PriceReport(report.constraint, report.price, report.targets + start, report.constraints,
-                           report.features + start, report.prices, report.alive, report.mask)  # fmt: skip
+                           report.features + start, report.prices, report.alive, report.mask,
+                           report.rest_constraint, report.rest_price)  # fmt: skip
 
     def _free(self, start: int, length: int, alive: IntArray | None) -> IntArray:
         """The places in a block of the arms that cost nothing."""
@@ -137,7 +145,7 @@ class PriceTask:
         if not len(relevant):
             return PriceReport(0.0, 0.0, _NONE, _EMPTY, _NONE, _EMPTY, alive, mask)
         frame = self.frame
-        if len(relevant) > len(frame.spectrum):
+        if len(relevant) > len(frame.spectrum) and not self.bounded:
             # of copies, in all that an arm has, one stands for all, and leaves the places of the others to other arms
             known = [x[relevant] for x in (block, given, noise) if x is not None]
             relevant = relevant[first_of_copies(np.column_stack(known))]
@@ -153,11 +161,18 @@ class PriceTask:
         g = norm2 * ratios
         most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
         most_p = frame.most_price(p, norm2, errors)
-        targets = _above(g, self.inside_constraint * (1.0 + _VIOLATION), self.keep)
-        prices = _above(p, self.inside_price * (1.0 + _VIOLATION), self.keep)
+        if self.bounded:
+            targets, prices = (
+                _above(most_g, self.inside_constraint, self.keep),
+                _above(most_p, self.inside_price, self.keep),
+            )
+        else:
+            targets = _above(g, self.inside_constraint * (1.0 + VIOLATION), self.keep)
+            prices = _above(p, self.inside_price * (1.0 + VIOLATION), self.keep)
         return PriceReport(
             float(most_g.max(initial=0.0)), float(most_p.max(initial=0.0)), relevant[targets], g[targets],
             relevant[prices], p[prices], alive, mask,
+            float(np.delete(most_g, targets).max(initial=0.0)), float(np.delete(most_p, prices).max(initial=0.0)),
         )  # fmt: skip
 
 
@@ -165,16 +180,25 @@ def merge_prices(reports: Sequence[PriceReport], keep: int) -> PriceReport:
     """The report of all blocks together."""
     targets, constraints = _best([(r.targets, r.constraints) for r in reports], keep)
     features, prices = _best([(r.features, r.prices) for r in reports], keep)
+    constraint, price = _most(reports, "constraint"), _most(reports, "price")
+    # what is left out of a list counts as the rest
+    rest_constraint = constraint if sum(len(r.targets) for r in reports) > keep else _most(reports, "rest_constraint")
+    rest_price = price if sum(len(r.features) for r in reports) > keep else _most(reports, "rest_price")
     masks = [r.mask for r in reports if r.mask is not None]
     mask: NDArray[np.bool_] | None = np.concatenate(masks) if len(masks) == len(reports) else None
     return PriceReport(
-        float(np.max([r.constraint for r in reports])), float(np.max([r.price for r in reports])), targets, constraints,
-        features, prices, sum(r.alive for r in reports), mask,
+        constraint, price, targets, constraints, features, prices, sum(r.alive for r in reports), mask,
+        rest_constraint, rest_price,
     )  # fmt: skip
 
 
 _NONE: IntArray = np.zeros(0, dtype=np.int64)
 _EMPTY: Array = np.zeros(0)
+
+
+def _most(reports: Sequence[PriceReport], name: str) -> float:
+    """The largest of a number over all reports; nan where one is."""
+    return float(np.max([getattr(r, name) for r in reports]))
 
 
 def _best(parts: Sequence[tuple[IntArray, Array]], keep: int) -> tuple[IntArray, Array]:

@@ -6,22 +6,27 @@ the certificate of a pair (α, λ) that is given on a few arms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.base.errors import SolverFailed
+from allocopt.base.long_runs.cluster import ClusterLost
 from allocopt.base.tolerances import BINDING
 from allocopt.base.validation import Array, IntArray
+from allocopt.certify.by_block.bounded import price_within_bounds
+from allocopt.certify.by_block.findings import BoundsOverAll, Pass
+from allocopt.certify.by_block.fixed import FixedSum, FixedTask
 from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merge_prices
 from allocopt.certify.by_block.screening import Screening
 from allocopt.certify.by_block.span import span_of_all
-from allocopt.certify.canonical import Bounds, Canonical
+from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.frame import Frame, frame_of, images
-from allocopt.certify.reduction import Quotient, data_error
+from allocopt.certify.reduction import Quotient, bound_error, data_error
 from allocopt.linear.assumptions import Assumption
+from allocopt.linear.dense import squared_row_lengths
 from allocopt.linear.floating import ENTRY_ERROR, UNIT
 from allocopt.linear.modulo import Modulo
 from allocopt.linear.quotient_map import QuotientMap
@@ -30,37 +35,7 @@ from allocopt.model.arms import spanning, survey
 from allocopt.model.arms.blocks import first_of_copies
 from allocopt.model.program import AllocationProgram
 
-__all__ = ["BoundsOverAll", "Pass", "StreamedProblem"]
-
-
-@dataclass(frozen=True, eq=False)
-class BoundsOverAll(Bounds):
-    """Bounds for all arms; the arrays are for the arms in ``pool``, and everything else is zero."""
-
-    pool: IntArray
-    binding: IntArray
-    """Arms whose constraint is tight."""
-    alive: int
-    """Arms that may still matter, as far as is proven."""
-
-    @classmethod
-    def nothing_to_explore(cls) -> BoundsOverAll:
-        """Every arm is a multiple of free ones."""
-        none, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
-        return cls(0.0, 0.0, none, none, none, none, 0.0, nobody, nobody, 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """What a pricing pass over all arms found."""
-
-    bounds: BoundsOverAll
-    features: IntArray
-    """Arms outside the pool of the largest prices, with a price above all in the pool; largest first."""
-    targets: IntArray
-    """Arms outside the pool whose constraints are violated most."""
-    complete: bool
-    """Whether every arm was looked at, those screened out included."""
+__all__ = ["StreamedProblem"]
 
 
 class StreamedProblem:
@@ -90,6 +65,16 @@ class StreamedProblem:
         self.alive: NDArray[np.bool_] | None = None
         """Which arms may still matter; None before the first pass."""
         self.screening: Screening | None = None
+        self.fixed: FixedSum | None = None
+        self.sums = 0
+        """Looks at all arms that summed what is fixed."""
+        if self.blocks.pulls is not None:
+            self.sum_fixed(self._first_coordinates() if self.rank else np.eye(0))
+
+    @property
+    def fixes_something(self) -> bool:
+        """Whether lower bounds fix a part of the allocation."""
+        return self.fixed is not None
 
     def spanning_arms(self) -> IntArray:
         """Some arms that span as much as all of them, found by looking at all."""
@@ -100,6 +85,10 @@ class StreamedProblem:
         few = self.sample[:: max(1, len(self.sample) // (survey.KEEP * self.rank))]
         return self.candidates(np.union1d(few, self.blocks.survey.top[: survey.KEEP * self.rank // 2]))
 
+    def spread(self, count: int) -> IntArray:
+        """About so many arms, evenly spread over all."""
+        return self.candidates(np.unique(np.linspace(0, self.n_arms - 1, min(count, self.n_arms)).astype(np.int64)))
+
     def playable(self, indices: IntArray) -> IntArray:
         """Those of some arms that cost something and are not multiples of free ones."""
         indices = np.setdiff1d(indices, self.blocks.free)
@@ -108,6 +97,8 @@ class StreamedProblem:
     def candidates(self, indices: IntArray) -> IntArray:
         """Those of some arms that can be in a pool, without copies: the first of each set of equal arms stands for all."""
         arms = self.playable(indices)
+        if self.blocks.width is not None:  # a copy of an arm may be played as much again
+            return arms
         rows = self.store.rows(arms)
         own = [x[arms] for x in (self.blocks.given, self.blocks.variances) if x is not None]
         return arms[first_of_copies(np.column_stack([rows, *own]))]
@@ -116,21 +107,33 @@ class StreamedProblem:
         """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
         pool = self.playable(arms)
         at = np.searchsorted(arms, pool)
-        alpha = np.maximum(allocation[at], 0.0) * self.blocks.gaps_of(pool, self.store.rows(pool))
+        extra = allocation[at] - self.blocks.lower_of(pool)
+        alpha = np.maximum(extra, 0.0) * self.blocks.gaps_of(pool, self.store.rows(pool))
         lam = np.maximum(multipliers[at], 0.0)
-        known = alpha.any() and lam.any() and np.isfinite(alpha).all() and np.isfinite(lam).all()
-        return (pool, alpha, lam) if known else None
+        enough = self.fixed is not None or (alpha.any() and lam.any())
+        return (pool, alpha, lam) if enough and np.isfinite(alpha).all() and np.isfinite(lam).all() else None
+
+    def nothing_to_explore(self) -> BoundsOverAll:
+        """The bounds where every arm is a multiple of free ones."""
+        fixed = self.fixed
+        return (
+            BoundsOverAll.nothing_to_explore()
+            if fixed is None
+            else BoundsOverAll.nothing_to_explore(fixed.cost, fixed.cost_error)
+        )
 
     def proven(self, arms: IntArray, allocation: Array, multipliers: Array) -> Bounds:
         """What an allocation and multipliers, given on some arms, prove for all arms."""
         nothing = np.zeros(0)
         if not self.rank:
-            return Bounds(0.0, 0.0, nothing, nothing, nothing, nothing, 0.0)
+            return self.nothing_to_explore()
         known = self.pair(arms, allocation, multipliers)
         if known is None:
             return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
         try:
             return self.price(known[0], self.part(known[0]), known[1], known[2], last=True).bounds
+        except ClusterLost:
+            raise  # nothing is wrong with the pair
         except SolverFailed:
             return Bounds(np.inf, 0.0, nothing, nothing, nothing, nothing, np.inf)
 
@@ -147,9 +150,13 @@ class StreamedProblem:
             ratios, weighted = np.sqrt(own / (gaps * self.blocks.scale)), gaps * own
         features = image / np.sqrt(weighted)[:, None]
         relative_error = data_error(self.program)
+        fixed = self.fixed
         return Canonical(
-            features, features * ratios[:, None], np.zeros((0, self.rank)), ratios=ratios,
-            error=ENTRY_ERROR + relative_error, bound_error=relative_error,
+            features, features * ratios[:, None], np.zeros((0, self.rank)) if fixed is None else fixed.rows,
+            None if self.blocks.width is None else self.blocks.upper_of(pool, gaps) * gaps,
+            0.0 if fixed is None else fixed.cost, ratios, ENTRY_ERROR + relative_error,
+            relative_error + bound_error(self.program) + (0.0 if fixed is None else fixed.cost_error),
+            sum_error=None if fixed is None else fixed.error,
         )  # fmt: skip
 
     def price(self, pool: IntArray, part: Canonical, alpha: Array, multipliers: Array, last: bool = False) -> Pass:
@@ -157,13 +164,15 @@ class StreamedProblem:
 
         Arms that were screened out are skipped, unless this must be the ``last`` word.
         """
+        if self.blocks.bounded:
+            return price_within_bounds(self, pool, part, alpha, multipliers)
         frame = frame_of(part, alpha, multipliers)
         if frame is None or not frame.strength > 0:
             raise SolverFailed("the information matrix is numerically singular")
         assert part.ratios is not None
         norm2, prices, errors = images(frame, part.features)
         g = norm2 * part.ratios**2
-        found, complete = self._scan(frame, float(g.max()), float(prices.max()), last)
+        found, complete = self._scan(frame, float(g.max()), float(prices.max()), survey.KEEP * self.rank, last)
         own = frame.most_constraint(norm2, errors) * part.ratios**2 * frame.inflation
         worst = float(np.maximum(own.max(), found.constraint)) * (1.0 + 32.0 * UNIT) * (1.0 + part.bound_error)
         top_price = float(np.maximum(frame.most_price(prices, norm2, errors).max(), found.price))
@@ -185,18 +194,53 @@ class StreamedProblem:
         outside = [x[~np.isin(x, pool)] for x in (found.features, found.targets)]
         return Pass(bounds, outside[0], outside[1], complete)
 
-    def _scan(
-        self, frame: Frame, inside_constraint: float, inside_price: float, last: bool
-    ) -> tuple[PriceReport, bool]:
-        """The pass itself: what is found in all blocks, and whether every arm was looked at."""
-        blocks, rule = self.blocks, self.blocks.gap_rule
-        image, image_error = self.quotient.image_with_error(frame.basis, blocks.survey.sizes)
+    def _first_coordinates(self) -> Array:
+        """Coordinates in which a sample of the arms and what is fixed amount to about I."""
+        self.sum_fixed(np.eye(self.rank))
+        assert self.fixed is not None
+        part = self.part(self.first_pool())
+        lengths = squared_row_lengths(part.features)
+        even = whitener(replace(part, base=part.base[:0]), 1.0 / lengths)
+        if even is None:
+            return np.eye(self.rank)
+        enough = float(squared_row_lengths(part.targets @ even).max(initial=0.0))
+        basis = whitener(part, enough / lengths)
+        return np.eye(self.rank) if basis is None else basis
+
+    def sum_fixed(self, basis: Array) -> None:
+        """What is fixed, summed over all arms in these coordinates."""
+        blocks = self.blocks
+        image, image_error, gap_error = self._image(basis)
+        task = FixedTask(
+            self.quotient, basis, blocks.gap_rule, image, image_error, gap_error, blocks.free, blocks.pulls_divisor,
+            blocks.variances is not None,
+        )  # fmt: skip
+        aligned = [array for array in (blocks.given, blocks.variances, blocks.pulls) if array is not None]
+        self.fixed = FixedSum.of(list(self.store.scan(task, aligned)), basis)
+        self.sums += 1
+
+    def _image(self, basis: Array) -> tuple[Array, float, float]:
+        """The quotient and a basis as one matrix, with θ as a last column, and bounds on the errors of images and gaps."""
+        rule, sizes = self.blocks.gap_rule, self.blocks.survey.sizes
+        image, image_error = self.quotient.image_with_error(basis, sizes)
         if rule.theta is not None:
             image = np.column_stack([image, rule.theta])
+        return image, image_error, rule.plain_error(sizes)
+
+    def scan_bounded(self, frame: Frame, inside_constraint: float, inside_price: float, pool: int) -> PriceReport:
+        """A look at all arms that lists every one above what is reached inside, as far as they are not many more than the pool."""
+        return self._scan(frame, inside_constraint, inside_price, survey.KEEP * self.rank + pool, True)[0]
+
+    def _scan(
+        self, frame: Frame, inside_constraint: float, inside_price: float, keep: int, last: bool
+    ) -> tuple[PriceReport, bool]:
+        """The pass itself: what is found in all blocks, and whether every arm was looked at."""
+        blocks = self.blocks
+        image, image_error, gap_error = self._image(frame.basis)
         task = PriceTask(
-            self.quotient, frame, rule, blocks.scale, image, image_error, rule.plain_error(blocks.survey.sizes), blocks.free,
-            inside_constraint, inside_price, survey.KEEP * self.rank,
-            None if self.screening is None else self.screening.factors(frame), blocks.variances is not None,
+            self.quotient, frame, blocks.gap_rule, blocks.scale, image, image_error, gap_error, blocks.free,
+            inside_constraint, inside_price, keep, None if self.screening is None else self.screening.factors(frame),
+            blocks.variances is not None, blocks.bounded,
         )  # fmt: skip
         aligned: list[Any] = [array for array in (blocks.given, blocks.variances) if array is not None]
         complete = last or self.alive is None or 2 * int(self.alive.sum()) > self.n_arms

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.json_data import json_data, json_number
 from allocopt.cli.app import File, Json, NoiseVariance, Theta, app, given_bandit, given_instance, print_json
 from allocopt.cli.display import progress_line
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.bounds.bound import FiniteTimeBound, WorstRegret, finite_time_bound
 from allocopt.insight.bounds.times_optimal import times_optimal
 from allocopt.model.bandit import LinearBandit
@@ -51,9 +53,11 @@ def bound_command(
     theta: Theta = None,
     noise_variance: NoiseVariance = None,
     save: Annotated[Path | None, typer.Option(help="Write a proof file.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Prove what no policy can beat in n rounds, unless it pays more than B on an instance that is listed."""
+    check_output("--save", save, force, file, theta)
     n = read_rounds(rounds)
     missing = "bound needs θ: give it in the file or with --theta"
     bandit = given_bandit(given_instance(file, theta), noise_variance, missing)
@@ -62,7 +66,7 @@ def bound_command(
         check = found.verify()
         optimal = _optimal(bandit, n)
     if save is not None:
-        found.save(save)
+        found.save(save, overwrite=force)
     if as_json:
         print_json(_document(found, check.holds, optimal))
     else:
@@ -94,11 +98,11 @@ def _allowed(worst_regret: float | None, factor: float | None, n: int) -> WorstR
 
 def _optimal(bandit: LinearBandit, n: int) -> float:
     """c·log n."""
-    return solve(regret(bandit)).value * math.log(n) if len(bandit.suboptimal_arms) else 0.0
+    return solve(regret(bandit)).value * math.log(n)
 
 
 def _show(found: FiniteTimeBound, holds: bool, optimal: float, saved: Path | None) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("bound", f"{found.value:.10g}")
     table.add_row("c·log n", f"{optimal:.10g}")
@@ -113,19 +117,18 @@ def _show(found: FiniteTimeBound, holds: bool, optimal: float, saved: Path | Non
 
 
 def _alternatives(found: FiniteTimeBound) -> Table:
-    table = Table(title="the alternatives: same arms and noise, another θ")
-    for name in ("", "θ'", "best arm there", "B", "share of the bound"):
-        table.add_column(name, justify="left" if name == "θ'" else "right")
     levels = found.verify().levels
     worth = [w * k for w, k in zip(found.weights, levels, strict=True)]
+    rows = []
     for j, place in enumerate(found.alternatives):
         entries = ", ".join(f"{x:.6g}" for x in place.theta[:_MOST_ENTRIES].tolist())
         more = ", …" if place.dim > _MOST_ENTRIES else ""
         best = ", ".join(str(i) for i in place.optimal_arms[:3].tolist())
-        table.add_row(
-            str(j), f"({entries}{more})", best, f"{found.regrets[j]:.6g}", f"{worth[j] / (sum(worth) or 1):.0%}"
+        rows.append(
+            [str(j), f"({entries}{more})", best, f"{found.regrets[j]:.6g}", f"{worth[j] / (sum(worth) or 1):.0%}"]
         )
-    return table
+    title = "the alternatives: same arms and noise, another θ"
+    return fitted_table(("", "θ'", "best arm there", "B", "share of the bound"), rows, {1}, title=title)
 
 
 def _document(found: FiniteTimeBound, holds: bool, optimal: float) -> dict[str, Any]:

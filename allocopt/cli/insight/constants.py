@@ -6,11 +6,11 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
 from allocopt.insight.constants.constant import Constant, Verdict
 from allocopt.insight.constants.page import GROUPS, comparison, document, interval_text
 from allocopt.insight.constants.shipped import CONSTANTS, Proven, check, named, proof_file, proven
@@ -37,7 +37,7 @@ def constants(
         return
     rows = [proven(constant) for constant in chosen]
     if as_json:
-        print_json([document(row) for row in rows] if name is None else document(rows[0]))
+        print_json({"constants": [document(row) for row in rows]} if name is None else document(rows[0]))
     elif name is not None:
         _show(rows[0])
     else:
@@ -47,22 +47,23 @@ def constants(
 def _check(chosen: tuple[Constant, ...], as_json: bool) -> None:
     problems = {constant.name: check(constant) for constant in chosen}
     if as_json:
-        print_json([{"name": name, "holds": not found, "problems": found} for name, found in problems.items()])
+        found = [{"name": name, "holds": not wrong, "problems": wrong} for name, wrong in problems.items()]
+        print_json({"checked": found})
     else:
-        for name, found in problems.items():
-            typer.echo(f"{name}: {'; '.join(found) or 'proven'}")
+        for name, wrong in problems.items():
+            typer.echo(f"{name}: {'; '.join(wrong) or 'proven'}")
     if any(problems.values()):
         raise typer.Exit(1)
 
 
 def _list(rows: list[Proven]) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     for group, title in GROUPS.items():
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         table.add_column("name", no_wrap=True)
         table.add_column("printed", no_wrap=True)
         table.add_column("proven", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
+        table.add_column("verdict")
         for row in rows:
             if row.constant.group == group:
                 verdict = row.finding.verdict
@@ -74,7 +75,7 @@ def _list(rows: list[Proven]) -> None:
 
 
 def _show(row: Proven) -> None:
-    constant, console = row.constant, Console(highlight=False, soft_wrap=True)
+    constant, console = row.constant, new_console(soft_wrap=True)
     for title, text in (
         ("source", f"{constant.source}; {constant.place}"), ("quantity", constant.quantity), ("printed", constant.text),
         ("proven", interval_text(row)), ("verdict", comparison(row)), ("instance", constant.instance),

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from allocopt.base.atomic_files import whole_file
-from allocopt.base.errors import InvalidFile, InvalidOption, MethodUnavailable
+from allocopt.base.errors import InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.cli.app import (
     SECONDS_BEFORE_PROGRESS,
@@ -29,6 +29,9 @@ from allocopt.cli.app import (
     given_instance,
     print_json,
 )
+from allocopt.cli.shell.outputs import Force, check_output
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight import plots
 from allocopt.insight.hardness.hardness import Hardness, StepCallback, hardness
 from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
@@ -40,7 +43,6 @@ from allocopt.model.progress import Progress
 from allocopt.model.status_text import confirmed, usable
 
 _PICTURES = (".png", ".svg", ".pdf")
-_NARROWEST = 6  # letters that a column of words should keep, where there is room for it
 
 
 @app.command("hardness")
@@ -56,11 +58,11 @@ def hardness_command(
     verify: Verify = True,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the instance (.png, .svg or .pdf).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the files of --html and --plot.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """What makes an instance hard: informative and confusing arms, what c depends on, what optimism costs."""
-    _check_outputs(file, html, plot, force)
+    _check_outputs(file, theta, html, plot, force)
     instance = given_instance(file, theta)
     bandit = _bandit(instance, noise_variance)
     rows = [read_vector("--add", text) for text in add or []]
@@ -88,9 +90,9 @@ def hardness_command(
             tell("writing", 0, 1)
             title = f"Hardness report: {file.name}"
             _write(html, page(h, widths, additions, title=title, prove=verify), force)
-    if report is None:
+    if found is not None:
         print_json(found)
-    else:
+    elif report is not None:
         _show(report, [p for p in (html, plot) if p is not None])
     if not usable(h.status) or (verify and not confirmed(h.solution, h.proven)):
         raise typer.Exit(1)
@@ -102,32 +104,19 @@ def _bandit(instance: Instance, noise_variance: float | None) -> LinearBandit:
     return given_bandit(instance, noise_variance, missing)
 
 
-def _check_outputs(file: Path, html: Path | None, plot: Path | None, force: bool) -> None:
+def _check_outputs(file: Path, theta: str | None, html: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse what cannot be written before anything is computed."""
-    for option, path in (("--html", html), ("--plot", plot)):
-        if path is None:
-            continue
-        if path.is_dir() or not path.parent.is_dir():
-            reason = "it is a directory" if path.is_dir() else f"there is no directory {path.parent}"
-            raise InvalidFile(f"{option}: cannot write {path}: {reason}")
-        if path.exists() and file.exists() and path.samefile(file):
-            raise InvalidFile(f"{option}: {path} is the instance itself; choose another name")
-        if path.exists() and not force:
-            raise InvalidFile(f"{option}: {path} exists already; choose another name or add --force")
+    check_output("--html", html, force, file, theta)
+    check_output("--plot", plot, force, file, theta, endings=_PICTURES)
     if html is not None and plot is not None and html.resolve() == plot.resolve():
         raise InvalidOption(f"--plot: expected another file than --html, got {plot} for both")
-    if plot is not None:
-        if plot.suffix.lower() not in _PICTURES:
-            raise InvalidOption(f"--plot: expected a {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]} file, got {plot}")
-        if importlib.util.find_spec("matplotlib") is None:
-            raise MethodUnavailable("--plot: drawing needs matplotlib: pip install matplotlib")
+    if plot is not None and importlib.util.find_spec("matplotlib") is None:
+        raise MethodUnavailable("--plot: drawing needs matplotlib: pip install matplotlib")
 
 
 def _draw(h: Hardness, path: Path, force: bool) -> None:
-    """The geometry where it can be seen (two or three dimensions), else the allocation."""
-    seen = h.bandit.dim in (2, 3)
-    figure = plots.geometry(h.bandit, h.solution, h.alternatives) if seen else plots.allocation(h.solution)
-    plots.save(figure, path, overwrite=force)
+    """The geometry where it can be seen (two or three dimensions), else gaps against information."""
+    plots.save(h.plot(), path, overwrite=force)
 
 
 def _write(path: Path, text: str, force: bool) -> None:
@@ -163,41 +152,25 @@ def _progress() -> Iterator[tuple[StepCallback, Any]]:
 
 
 def _show(report: Sequence[Section], written: Sequence[Path]) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     for section in report:
         console.print(f"\n[bold]{escape(section.title)}[/bold]")
         for text in section.text:
             prefix = "! " if section.title == "Warnings" else ""
             console.print(f"{prefix}{text}", markup=False)
         if section.columns:
-            console.print(_table(section, console.width))
+            console.print(_table(section))
     for path in written:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def _numbers_fit(section: Section, room: int) -> bool:
-    """Whether numbers can stay whole, with their headings a word a line, and names get what remains."""
-    widths = []
-    for i, name in enumerate(section.columns):
-        pieces = [part for text in (name, *(row[i] for row in section.rows)) for part in text.split()]
-        longest = max(map(len, pieces), default=1)
-        widths.append(min(longest, _NARROWEST) if i in section.left else longest)
-    return sum(widths) + 3 * len(widths) + 1 <= room  # the frame takes three per column
-
-
-def _table(section: Section, room: int) -> Table:
-    pairs = not any(section.columns)
+def _table(section: Section) -> Table:
     omitted = f"and {section.omitted} more (--json has all)" if section.omitted else None
-    table = Table(show_header=not pairs, box=None, pad_edge=False, caption=omitted, caption_justify="left")
-    if not pairs:
-        table = Table(caption=omitted, caption_justify="left")
-    whole = not pairs and _numbers_fit(section, room)
-    for i, name in enumerate(section.columns):
-        if i in section.left:
-            table.add_column(name, no_wrap=pairs and i == 0, overflow="fold")
-        else:
-            heading = name.replace(" ", "\n") if whole else name
-            table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
+    if any(section.columns):
+        return fitted_table(section.columns, section.rows, section.left, caption=omitted)
+    table = Table(show_header=False, box=None, pad_edge=False, caption=omitted, caption_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for row in section.rows:
         table.add_row(*(escape(cell) for cell in row))
     return table

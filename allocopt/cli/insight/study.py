@@ -15,6 +15,8 @@ from rich.table import Table
 
 from allocopt.base.json_data import json_data
 from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, Json, app, print_json
+from allocopt.cli.shell.plain_text import new_console
+from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.study import StudyCallback, StudyProgress, StudyResult, study
 
@@ -48,10 +50,10 @@ def study_command(
                 last[:] = [progress]
                 show(progress)
 
-            result = study(checked, folder, workers=workers, dask=dask, callback=callback)
+            result = study(checked, folder, workers=workers, client=dask, callback=callback)
     except KeyboardInterrupt:
         done = f"{last[0].done} of {last[0].total} instances are" if last else "what was finished is"
-        typer.echo(f"interrupted: {done} kept in {folder}; the same command goes on from there", err=True)
+        say_interrupted(f"interrupted: {done} kept in {folder}; the same command goes on from there")
         raise typer.Exit(130) from None
     if as_json:
         print_json(_document(result))
@@ -94,7 +96,7 @@ def _duration(seconds: float) -> str:
 
 
 def _show(result: StudyResult) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     total = result.spec.n_instances
     if result.computed == 0:
         console.print(f"nothing left to do: all {total} instances were there", markup=False)

@@ -64,6 +64,23 @@ class FiniteTimeBound:
 
     Made by `finite_time_bound`. The noise is Gaussian, the horizon ``n`` is fixed, regrets are expected ones.
 
+    Attributes
+    ----------
+    bandit : LinearBandit
+        The instance that the bound is for.
+    n : int
+        The number of rounds.
+    value : float
+        V: no policy that keeps to ``regrets`` at the alternatives has less regret here.
+    parameters : tuple of tuples of Fraction
+        θ'_j of the alternatives, exactly.
+    regrets : tuple of float
+        B_j: what a policy may pay at alternative j.
+    weights : tuple of float
+        λ_j, the dual witness of the proof.
+    alternatives : tuple of LinearBandit
+        The same arms and noise at each θ'_j.
+
     Examples
     --------
     >>> import allocopt as ao
@@ -148,9 +165,12 @@ class FiniteTimeBound:
             terms.gaps, terms.information, np.array(check.levels), terms.loss, terms.cost, np.array(self.weights), check.price
         )  # fmt: skip
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON proof file, which ``load_bound(path)`` reads as a claim and proves without a solver."""
-        save_bound(self, path)
+    def save(self, path: str | PathLike[str], overwrite: bool = False) -> None:
+        """Write a JSON proof file, which ``load_bound(path)`` reads as a claim and proves without a solver.
+
+        A file that exists is kept, with an error, unless ``overwrite``.
+        """
+        save_bound(self, path, overwrite=overwrite)
 
     def __float__(self) -> float:
         return self.value

@@ -20,11 +20,11 @@ FORMAT = "allocopt-bound"
 VERSION = 1
 
 
-def save_bound(bound: FiniteTimeBound, path: str | PathLike[str]) -> None:
+def save_bound(bound: FiniteTimeBound, path: str | PathLike[str], *, overwrite: bool = False) -> None:
     """Write a proof file; the old file, if any, is replaced only once the new one is complete."""
     target = file_path(path)
     text = json.dumps(bound_document(bound), allow_nan=False, separators=(",", ":"))
-    with whole_file(target, overwrite=True, what="the proof file") as out:
+    with whole_file(target, overwrite=overwrite, what="the proof file") as out:
         out.write(text.encode("utf-8") + b"\n")
 
 

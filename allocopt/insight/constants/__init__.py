@@ -10,3 +10,7 @@ from allocopt.insight.constants.shipped import CONSTANTS, Proven, check, named, 
 
 __all__ = ["CONSTANTS", "Constant", "Finding", "Number", "Proven", "Shares", "Verdict", "check", "finding", "named"]
 __all__ += ["proof_file", "proven"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

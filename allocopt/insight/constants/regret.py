@@ -39,7 +39,7 @@ def equal_gaps() -> AllocationProgram:
 def spanning_contexts() -> AllocationProgram:
     """Two contexts whose optimal arms span R²."""
     contexts = [[[1.0, 0.0], [0.9, 0.2]], [[0.0, 1.0], [0.1, 0.8]]]
-    return programs.contextual(ContextualBandit(contexts, np.array([1.0, 1.0])))  # type: ignore[arg-type]
+    return programs.contextual(ContextualBandit(contexts, np.array([1.0, 1.0])))
 
 
 _LINE = (

@@ -102,5 +102,5 @@ def write_proofs(folder: Path) -> list[str]:
             unsure.append(constant.name)
         place = folder / constant.group
         place.mkdir(parents=True, exist_ok=True)
-        solution.save(place / f"{constant.name}.json")
+        solution.save(place / f"{constant.name}.json", overwrite=True)
     return unsure

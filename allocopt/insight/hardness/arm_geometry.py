@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,7 @@ def geometry(at: Optimum) -> Geometry:
     near = int((positive < NEAR_TIE * b.gap_max).sum())
     return Geometry(
         b.n_arms, b.dim, b.rank, len(at.reduction.quotient.coordinates), len(b.optimal_arms), b.gap_min,
-        float(np.median(positive)), b.gap_max, near, condition, sine, pair,
+        float(np.median(positive)) if len(positive) else math.inf, b.gap_max, near, condition, sine, pair,
     )  # fmt: skip
 
 

@@ -58,7 +58,18 @@ class Addition:
 
 @dataclass(frozen=True, eq=False)
 class Hardness(Tabular):
-    r"""The hardness report of one instance; made by `hardness`. Arms are given by their indices, `label` names them."""
+    r"""The hardness report of one instance; made by `hardness`. Arms are given by their indices, `label` names them.
+
+    Everything is computed when it is first asked for; ``compute()`` does all at once. In the order of a report: ``constant`` with
+    ``proven`` and ``status``; ``informative`` arms, played for what they tell; ``confusing`` arms, whose constraints are tight,
+    and the ``alternatives`` θ' that confuse; ``gradient`` and ``gap_derivatives``, what c depends on; ``leave_one_out``, c without
+    each arm; ``price_of_optimism(a)``; ``geometry`` and ``warnings``.
+
+    Attributes
+    ----------
+    at : Optimum
+        The certified optimum that everything else is derived from: ``at.solution`` and the canonical problem behind it.
+    """
 
     at: Optimum = field(repr=False)
     """The optimum everything else is derived from."""
@@ -316,10 +327,10 @@ class Hardness(Tabular):
         return page(self, **options)
 
     def plot(self, **options: Any) -> Any:
-        """The geometry of the instance in two or three dimensions, else the allocation. Returns a matplotlib Figure."""
+        """The geometry of the instance in two or three dimensions, else gaps against information. Returns a matplotlib Figure."""
         if self.bandit.dim in (2, 3):
             return drawn("geometry", self.bandit, self.solution, self.alternatives, **options)
-        return drawn("allocation", self.solution, **options)
+        return drawn("gap_information" if len(self.bandit.suboptimal_arms) else "allocation", self.solution, **options)
 
     def _table(self) -> Table:
         """The arms that are played for their information or whose constraint is tight."""

@@ -106,7 +106,7 @@ def without(bandit: LinearBandit, arm: int) -> LinearBandit:
     return LinearBandit(
         bandit.arms_in_memory[rest], bandit.theta,
         bandit.noise_variance if bandit.variances is None else bandit.variances[rest], bandit.tie_tolerance,
-        kept if len(kept) else None, labels,  # type: ignore[arg-type]
+        kept if len(kept) else None, labels,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def document(
     """
 
     def named(entry: dict[str, Any]) -> dict[str, Any]:
-        return entry if h.labels is None else {"arm": entry["arm"], "label": h.labels[entry["arm"]], **entry}
+        return {"arm": entry["arm"], "label": None if h.labels is None else h.labels[entry["arm"]], **entry}
 
     alternatives = [
         {"arm": a.arm, "theta": a.theta, "shift": a.shift, "evidence": a.evidence, "contributions": a.contributions}

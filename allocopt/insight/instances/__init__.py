@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.validation import did_you_mean
 from allocopt.insight.instances.exact import (
     circle,
     circle_value,
@@ -143,13 +144,20 @@ def known_value(name: str, **parameters: Any) -> float | None:
 def _checked(name: str, parameters: Mapping[str, Any]) -> Family:
     """The family, once the names of its parameters are known to be right (their values are checked by ``build``)."""
     if not isinstance(name, str) or name not in FAMILIES:
-        raise InvalidOption(f"family: expected one of {', '.join(FAMILIES)}, got {name!r}")
+        raise InvalidOption(
+            f"family: expected one of {', '.join(FAMILIES)}, got {name!r}{did_you_mean(name, FAMILIES)}"
+        )
     family = FAMILIES[name]
     for given in parameters:
         if given not in family.parameters:
             known = ", ".join(family.parameters)
-            raise InvalidOption(f"{given}: not a parameter of the family {name!r} (it has: {known})")
+            meant = did_you_mean(given, family.parameters)
+            raise InvalidOption(f"{given}: not a parameter of the family {name!r} (it has: {known}){meant}")
     for wanted, parameter in family.parameters.items():
         if parameter.default is REQUIRED and wanted not in parameters:
             raise InvalidOption(f"{wanted}: the family {name!r} needs it, got none")
     return family
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,19 +7,31 @@ with a certified interval to the last digits.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.tolerances import TIE
-from allocopt.base.validation import Array, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 
 _LEAST_GAP: Final = 4 * TIE
 """Gaps below this, beside means of size 1, would be taken for ties: the instance would not be the one asked for."""
 _MOST_DIMENSIONS: Final = 20
 """Of the hypercube: 2²⁰ arms fill 170 MB."""
+
+
+MOST_ENTRIES: Final = 125_000_000
+"""Of a matrix of arms: 1 GB."""
+
+
+def check_size(name: str, n_arms: int, dim: int) -> None:
+    """Refuse arms that fill the memory, before they are made."""
+    if n_arms * dim > MOST_ENTRIES:
+        raise InvalidInstance(
+            f"{name}: {n_arms} arms of {dim} entries fill {8e-9 * n_arms * dim:.3g} GB, more than 1 GB"
+        )
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -57,6 +69,8 @@ def _counter_example_parameters(epsilon: float, a: float, dim: int, informative:
         raise InvalidInstance(f"epsilon: expected a number in (0, 1], at least {_LEAST_GAP:g} to be no tie, got {e!r}")
     if not isinstance(informative, bool):
         raise InvalidInstance(f"informative: expected True or False, got {informative!r}")
+    in_range("a (times epsilon)", np.array([scale * e]), InvalidInstance)
+    check_size("dim", 2 * d - 1, d)
     return e, scale, d
 
 
@@ -82,7 +96,7 @@ def optimism_example_value(epsilon: float, a: float = 1.0) -> float:
     return counter_example_value(epsilon, 8.0 * positive_number("a", a, InvalidInstance))
 
 
-def finite_armed(gaps: Any) -> LinearBandit:
+def finite_armed(gaps: ArrayLike) -> LinearBandit:
     """Orthogonal arms with these gaps: c = Σ 2/Δ over the positive ones.
 
     Examples
@@ -91,6 +105,8 @@ def finite_armed(gaps: Any) -> LinearBandit:
     [0.0, 0.5, 2.0]
     """
     delta = vector("gaps", gaps, InvalidInstance)
+    in_range("gaps", delta, InvalidInstance, each=True)
+    check_size("gaps", len(delta), len(delta))
     return LinearBandit(np.eye(len(delta)), -delta)
 
 
@@ -107,7 +123,9 @@ def spaced_gaps(n_arms: int, gap: float = 1.0, spacing: float = 0.0) -> LinearBa
 
 def _spaced(n_arms: int, gap: float, spacing: float) -> Array:
     k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, k)
     first = positive_number("gap", gap, InvalidInstance)
+    in_range("gap", np.array([first]), InvalidInstance)
     return first + positive_number("spacing", spacing, InvalidInstance, zero=True) * np.arange(k - 1, dtype=np.float64)
 
 
@@ -135,7 +153,9 @@ def equal_gaps(dim: int, n_arms: int, gap: float = 1.0, seed: int = 0) -> Linear
 
 def _equal_gaps_parameters(dim: int, n_arms: int, gap: float) -> tuple[int, int, float]:
     d = whole_number("dim", dim, InvalidInstance, least=2)
-    return d, whole_number("n_arms", n_arms, InvalidInstance, least=2), positive_number("gap", gap, InvalidInstance)
+    k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, d)
+    return d, k, positive_number("gap", gap, InvalidInstance)
 
 
 def equal_gaps_value(dim: int, n_arms: int, gap: float = 1.0, seed: int = 0) -> float:
@@ -184,6 +204,7 @@ def soare(dim: int = 2, omega: float = 0.1) -> LinearBandit:
 
 def _soare_parameters(dim: int, omega: float) -> tuple[int, float]:
     d = whole_number("dim", dim, InvalidInstance, least=2)
+    check_size("dim", d + 1, d)
     angle = positive_number("omega", omega, InvalidInstance)
     if angle > math.pi or 1.0 - math.cos(angle) < _LEAST_GAP:
         raise InvalidInstance(f"omega: expected an angle in (0, π], at least 1e-6 to be no tie, got {angle!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import math
 import re
 import tokenize
 import zipfile
@@ -15,17 +15,23 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
-from allocopt.base.conversion import first_changed
-from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
+from allocopt.base.errors import InvalidFile, InvalidInstance
 from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, matrix, vector, whole_number
+from allocopt.insight.instances.tables import (
+    ReadProgress,
+    exact_number,
+    number_or_none,
+    read_csv_table,
+    read_parquet_table,
+)
 from allocopt.model.arms import open_store
 from allocopt.model.bandit import arm_matrix, checked_labels, checked_noise
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
-_KNOWN = ".json, .npz, .csv, .parquet or .npy"
+_KNOWN = ".json, .npz, .csv, .csv.gz, .parquet or .npy"
+_MOST_TEXT = 10**8  # bytes of a vector as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +50,22 @@ class Instance:
     """How many arms each context has, one context after the other."""
 
 
-def read_instance(path: str | Path) -> Instance:
-    """Read an instance file; `InvalidFile` says which file and, where it can, which row is wrong."""
+def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Instance:
+    """Read an instance file; `InvalidFile` says which file and, where it can, which row is wrong.
+
+    Tables (.csv, .csv.gz, .parquet) are read piece by piece, and ``progress`` is told the share that is read.
+    """
     source = file_path(path)
-    readers = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet, ".npy": _read_npy}
-    reader = readers.get(source.suffix.lower())
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".json": _read_json,
+        ".npz": _read_npz,
+        ".csv": lambda file: {"arms": read_csv_table(file, progress)},
+        ".csv.gz": lambda file: {"arms": read_csv_table(file, progress)},
+        ".parquet": lambda file: {"arms": read_parquet_table(file, progress)},
+        ".npy": _read_npy,
+    }
+    ending = "".join(source.suffixes[-2:]).lower()
+    reader = readers.get(ending if ending == ".csv.gz" else source.suffix.lower())
     if reader is None:
         raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {source.suffix or 'no extension'!r}")
     entries = _read(source, reader)
@@ -108,10 +125,10 @@ def _read(source: Path, reader: Callable[[Path], Any]) -> Any:
 
 
 def read_vector(name: str, text: str) -> Array:
-    """A vector given as "0.5,1,-2" or as a .json, .npy or one-column/one-row .csv file."""
-    source = Path(text)
-    readers = {".json": read_json, ".npy": _load_npy, ".csv": _csv_vector}
-    reader = readers.get(source.suffix.lower())
+    """A vector given as "0.5,1,-2", or as a .json or .npy file, or as a text file of numbers with any name."""
+    source = file_path(text, name)
+    readers = {".json": read_json, ".npy": _load_npy, ".csv": _text_vector, ".txt": _text_vector}
+    reader = readers.get(source.suffix.lower(), _text_vector if _is_there(source) else None)
     if reader is not None:
         try:
             return vector(f"{name} ({source})", _read(source, reader), InvalidFile)
@@ -119,19 +136,45 @@ def read_vector(name: str, text: str) -> Array:
             message = str(error)
             raise InvalidFile(message if message.startswith(name) else f"{name}: {message}") from None
     try:
-        entries = [_exactly(x) for x in text.split(",")]
+        entries = [exact_number(x) for x in text.split(",")]
     except ValueError:
         raise InvalidInstance(f"{name}: expected numbers separated by commas or a file of them, got {text!r}") from None
     return vector(name, entries, InvalidInstance)
 
 
-def _csv_vector(source: Path) -> Array:
-    rows: Array = _read_csv(source)["arms"]
-    if 1 not in rows.shape:
+def _is_there(source: Path) -> bool:
+    try:
+        return source.is_file()
+    except OSError:  # numbers may be longer than a name can be
+        return False
+
+
+def _text_vector(source: Path) -> list[float | int]:
+    """Numbers of a text file, separated by commas, semicolons, spaces or lines; a first line of words and # comments are left out."""
+    if source.stat().st_size > _MOST_TEXT:
+        raise InvalidFile(f"{source}: expected a text file of numbers, but it is {source.stat().st_size:,} bytes long")
+    try:
+        lines = source.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{source}: expected a text file of numbers, but it is not text") from None
+    rows = [(at, re.split(r"[,;\s]+", line.partition("#")[0].strip(" \t,;"))) for at, line in enumerate(lines, 1)]
+    rows = [(at, cells) for at, cells in rows if cells != [""]]
+    if rows and all(number_or_none(cell) is None for cell in rows[0][1]):
+        rows = rows[1:]  # a header
+    if len(rows) > 1 and any(len(cells) > 1 for _, cells in rows):
         raise InvalidFile(
-            f"{source}: expected one row or one column of numbers, got {rows.shape[0]} rows of {rows.shape[1]}"
+            f"{source}: expected one row or one column of numbers, got {len(rows)} rows of {len(rows[0][1])}"
         )
-    return rows.ravel()
+    entries: list[float | int] = []
+    for at, cells in rows:
+        for cell in cells:
+            number = number_or_none(cell)
+            if number is None:
+                raise InvalidFile(f"{source}: line {at}: expected numbers, got {cell[:60]!r}")
+            entries.append(number)
+    if not entries:
+        raise InvalidFile(f"{source}: expected numbers, found none")
+    return entries
 
 
 def _read_json(source: Path) -> dict[str, Any]:
@@ -147,6 +190,23 @@ def _read_json(source: Path) -> dict[str, Any]:
         return {**content, **_stacked(content["contexts"])} if "contexts" in content else content
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
+
+
+def read_side_observations(path: Path) -> tuple[Any, Any, Any]:
+    """Means, variances (null or "inf": not seen) and labels from a JSON file; checked by `allocopt.programs.side_observations`."""
+    source = Path(path)
+    content = _read(source, read_json)
+    if not isinstance(content, dict) or not {"means", "variances"} <= set(content):
+        raise InvalidFile(f'{source}: expected a JSON object with "means" and "variances" for side observations')
+    unknown = sorted(set(content) - {"means", "variances", "labels", "name", "description"})
+    if unknown:
+        raise InvalidFile(
+            f'{source}: unknown entry "{unknown[0]}" (known: means, variances, labels, name, description)'
+        )
+    variances = content["variances"]
+    if isinstance(variances, list) and all(isinstance(row, list) for row in variances):
+        variances = [[math.inf if x is None or x == "inf" else x for x in row] for row in variances]
+    return content["means"], variances, content.get("labels")
 
 
 _ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts")
@@ -202,76 +262,3 @@ def _read_npz(source: Path) -> dict[str, Any]:
 
 def _read_npy(source: Path) -> dict[str, Any]:
     return {"arms": _load_npy(source)}
-
-
-def _read_csv(source: Path) -> dict[str, Any]:
-    rows: list[list[float | int]] = []
-    try:
-        with source.open(newline="", encoding="utf-8-sig") as lines:
-            for number, cells in enumerate(csv.reader(lines), start=1):
-                if not any(cell.strip() for cell in cells):
-                    continue
-                numbers = [_number(cell) for cell in cells]
-                if not rows and number == 1 and all(x is None for x in numbers):
-                    continue  # a header: a row without any number
-                row = [x for x in numbers if x is not None]
-                changed = [x for x in row if isinstance(x, int)]
-                if changed:
-                    raise InvalidFile(
-                        f"{source}: row {number}: expected numbers that are doubles, got {changed[0]}; use other units or round it"
-                    )
-                if len(row) < len(numbers) or not np.isfinite(row).all():
-                    text = ",".join(cells)[:60]
-                    raise InvalidFile(f"{source}: row {number}: expected finite numbers, got {text!r}")
-                if rows and len(row) != len(rows[0]):
-                    raise InvalidFile(f"{source}: row {number}: expected {len(rows[0])} numbers, got {len(row)}")
-                rows.append(row)
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidFile(f"{source}: expected CSV text, but it is not text") from None
-    if not rows:
-        raise InvalidFile(f"{source}: expected at least one row of numbers, found none")
-    return {"arms": np.array(rows)}
-
-
-def _number(cell: str) -> float | int | None:
-    try:
-        return _exactly(cell)
-    except ValueError:
-        return None
-
-
-def _exactly(text: str) -> float | int:
-    """A number; whole ones that are no doubles stay as they are, so that they are refused with their place."""
-    number = float(text)
-    if abs(number) >= 2.0**53 and _WHOLE.fullmatch(text.strip()):
-        whole = int(text)
-        return whole if whole != number else number
-    return number
-
-
-def _read_parquet(source: Path) -> dict[str, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise MethodUnavailable(f"{source}: reading Parquet needs pyarrow: pip install 'allocopt[files]'") from None
-    try:
-        table = parquet.read_table(source)
-    except pyarrow.ArrowException:
-        raise InvalidFile(f"{source}: expected a Parquet file, but it is damaged or something else") from None
-    columns = []
-    for name in table.column_names:
-        column = table.column(name)
-        if column.null_count or not (pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)):
-            raise InvalidFile(f"{source}: column {name!r}: expected numbers without gaps, got {column.type}")
-        numbers = column.to_numpy()
-        changed = first_changed(numbers, numbers.astype(np.float64))  # columns of several types are rounded to one
-        if changed is not None:
-            raise InvalidFile(
-                f"{source}: column {name!r}: expected numbers that are doubles, but row {changed[0]} is {numbers[changed]}; "
-                "use other units or round it"
-            )
-        columns.append(numbers)
-    if not columns:
-        raise InvalidFile(f"{source}: expected one column per coordinate, found none")
-    return {"arms": np.column_stack(columns)}

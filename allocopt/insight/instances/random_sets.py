@@ -14,14 +14,12 @@ import numpy as np
 
 from allocopt.actions.graphs import LIMIT, path_arms, spectral_arms
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
-from allocopt.base.validation import Array, positive_number, whole_number
-from allocopt.insight.instances.exact import generator
+from allocopt.base.validation import Array, in_range, positive_number, whole_number
+from allocopt.insight.instances.exact import MOST_ENTRIES, check_size, generator
 from allocopt.model.bandit import LinearBandit
 
 _MOST_NODES: Final = 2000
 """Of a spectral instance: its Laplacian is diagonalised as a dense matrix, in a few seconds."""
-_MOST_ENTRIES: Final = 125_000_000
-"""Of a matrix of paths: 1 GB."""
 
 
 def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
@@ -36,7 +34,8 @@ def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
     LinearBandit(n_arms=20, dim=5, optimal_arms=[18], gap_min=0.0753144, gap_max=1.59669, noise_variance=1)
     """
     d = whole_number("dim", dim, InvalidInstance, least=1)
-    k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
+    k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, d)
     rng = generator(seed)
     arms = _unit_rows(rng.normal(size=(k, d)))
     theta = rng.normal(size=d)
@@ -55,7 +54,8 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     12
     """
     d = whole_number("dim", dim, InvalidInstance, least=1)
-    k = whole_number("n_arms", n_arms, InvalidInstance, least=1)
+    k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
+    check_size("n_arms", k, d)
     m = whole_number("n_clusters", n_clusters, InvalidInstance, least=1)
     spread = positive_number("radius", radius, InvalidInstance)
     if m > k:
@@ -64,7 +64,12 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     centres = _unit_rows(rng.normal(size=(m, d)))
     offsets = rng.normal(size=(k, d)) * (spread / math.sqrt(d))
     theta = rng.normal(size=d)
-    return LinearBandit(centres[np.arange(k) % m] + offsets, theta / np.linalg.norm(theta))
+    arms = centres[np.arange(k) % m] + offsets
+    if m == 1 and (arms == arms[0]).all():
+        raise InvalidInstance(
+            f"radius: expected one that tells the arms of a cluster apart, got {spread!r}: all are equal"
+        )
+    return LinearBandit(arms, theta / np.linalg.norm(theta))
 
 
 def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int = 0) -> LinearBandit:
@@ -81,6 +86,8 @@ def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int
     d = whole_number("dim", dim, InvalidInstance, least=2)
     k = whole_number("n_arms", n_arms, InvalidInstance, least=2)
     delta = positive_number("gap", gap, InvalidInstance)
+    in_range("gap", np.array([delta]), InvalidInstance)
+    check_size("n_arms", k, d)
     m = whole_number("ties", ties, InvalidInstance, least=1)
     if m > k - 1:
         raise InvalidInstance(f"ties: expected at most n_arms - 1 = {k - 1}, got {m}")
@@ -108,7 +115,7 @@ def spectral(n_nodes: int, n_vectors: int, graph: str = "path", seed: int = 0) -
     4
     """
     n = whole_number("n_nodes", n_nodes, InvalidInstance, least=2)
-    wanted = whole_number("n_vectors", n_vectors, InvalidInstance, least=1)
+    wanted = whole_number("n_vectors", n_vectors, InvalidInstance, least=2)  # on the first one, all nodes are equal
     if n > _MOST_NODES:
         raise InvalidInstance(f"n_nodes: expected at most {_MOST_NODES}, got {n}")
     if wanted > n:
@@ -146,7 +153,7 @@ def grid_paths(rows: int, columns: int, seed: int = 0) -> LinearBandit:
     if min(height, length) > 40 or math.comb(height + length - 2, height - 1) > LIMIT:
         raise InvalidInstance(f"rows: a grid of {height} × {length} has more than {LIMIT} paths")
     entries = math.comb(height + length - 2, height - 1) * (2 * height * length - height - length)
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_ENTRIES:
         raise InvalidInstance(
             f"rows: the paths of a grid of {height} × {length} fill {8e-9 * entries:.1f} GB, more than 1 GB"
         )

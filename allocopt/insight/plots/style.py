@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 COLUMN: Final = 3.4
 """Inches: one column of a two-column paper."""
+PAGE: Final = 7.0
+"""Inches: both columns."""
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, told apart with every kind of colour vision; the order keeps neighbours far apart in grey too."""
 BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, BLACK = COLOURS
@@ -53,6 +55,7 @@ WIDE: Final = 30.0
 """Values are shown on a logarithmic scale when the largest is so many times the smallest."""
 NOTE: Final[dict[str, Any]] = {"fontsize": 7, "color": "#555555", "loc": "left"}
 """The line above a plot that says what its bands are."""
+_FLATTENS: Final = 10.0
 _NARROWEST, _WIDEST = 2.0, 20.0
 _STYLE: Final[dict[str, Any]] = {
     "font.size": 8.0,
@@ -136,8 +139,12 @@ def _blank_figure() -> Figure:
     return _figure_class()()
 
 
-def checked_width(width: float) -> float:
-    """Inches between what is still readable and what is still a figure."""
+def checked_width(width: float | str) -> float:
+    """Inches between what is still readable and what is still a figure; "column" and "page" are such numbers too."""
+    if isinstance(width, str):
+        if width not in ("column", "page"):
+            raise InvalidOption(f"width: expected 'column', 'page' or inches, got {width!r}")
+        return COLUMN if width == "column" else PAGE
     inches = positive_number("width", width)
     if not _NARROWEST <= inches <= _WIDEST:
         raise InvalidOption(f"width: expected {_NARROWEST:g} to {_WIDEST:g} inches, got {inches:g}")
@@ -147,22 +154,39 @@ def checked_width(width: float) -> float:
 def finish(figure: Figure) -> Figure:
     """Fix what matplotlib would otherwise decide later, with the user's parameters: tick sizes, fonts, layout."""
     for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            length = axis.get_tick_params().get("length", _STYLE["xtick.major.size"])
-            axis.set_tick_params(which="major", labelsize=_STYLE["xtick.labelsize"], length=length, width=0.6)
-        if hasattr(axes, "get_zlim"):
-            continue
-        axes.tick_params(axis="both", which="minor", length=1.5, width=0.4)
+        set_ticks(axes)
     figure.draw_without_rendering()
     return figure
 
 
+def flattened(ends: Sequence[float]) -> bool:
+    """Whether one curve would flatten the others on a linear scale: they end more than a factor of ten apart."""
+    return len(ends) > 1 and min(ends) > 0 and max(ends) > _FLATTENS * min(ends)
+
+
+def set_ticks(axes: Axes) -> None:
+    """The sizes of ticks, which matplotlib would otherwise take from the user's parameters later."""
+    for axis in (axes.xaxis, axes.yaxis):
+        length = axis.get_tick_params().get("length", _STYLE["xtick.major.size"])
+        axis.set_tick_params(which="major", labelsize=_STYLE["xtick.labelsize"], length=length, width=0.6)
+    if not hasattr(axes, "get_zlim"):
+        axes.tick_params(axis="both", which="minor", length=1.5, width=0.4)
+
+
 def legend_below(figure: Figure, axes: Axes) -> None:
-    """A legend below the axes, where it covers nothing; in as many columns as the words allow."""
+    """A legend below the axes, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
-    longest = max(len(str(label)) for label in labels)
-    columns = max(1, min(3, len(labels), int(17 * figure.get_figwidth() / (longest + 7))))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    fitting_legend(figure, figure, handles, labels, 3)
+
+
+def fitting_legend(figure: Any, place: Any, handles: Sequence[Any], labels: Sequence[Any], most: int) -> None:
+    """A legend at the lower edge of a figure or part of one, in as many columns as fit into its width."""
+    available = place.bbox.width
+    for columns in range(min(most, len(labels)), 0, -1):
+        legend = place.legend(handles, labels, loc="outside lower center", ncols=columns)
+        if columns == 1 or legend.get_window_extent(figure.canvas.get_renderer()).width <= 0.98 * available:
+            return
+        legend.remove()
 
 
 def text(label: str, longest: int = LONGEST) -> str:

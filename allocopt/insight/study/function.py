@@ -45,6 +45,10 @@ class UserFunction(Source):
         return self.function if self.function is not None else _load_function(self.label, self.text)
 
     @property
+    def harmless(self) -> bool:
+        return False
+
+    @property
     def takes_seed(self) -> bool:
         return has_parameter(self.loaded(), "seed")
 

@@ -8,7 +8,9 @@ from typing import Any
 from allocopt.base.errors import AllocoptError
 from allocopt.insight.study.design import Design, Point
 
-__all__ = ["Source", "encodable", "reason_of"]
+__all__ = ["NO_MEMORY", "Source", "encodable", "reason_of"]
+
+NO_MEMORY = "not enough memory"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Source:
     def for_workers(self) -> Source:
         """This source without what only the main process needs."""
         return self
+
+    @property
+    def harmless(self) -> bool:
+        """Whether instances are made without users' code, which may end the process, never end itself, or fill the memory."""
+        return True
 
     @property
     def takes_seed(self) -> bool:
@@ -65,7 +72,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, AllocoptError) and text:
         return text
     if isinstance(error, MemoryError):
-        return "not enough memory"
+        return NO_MEMORY
     if len(text) > 300:
         text = text[:297] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

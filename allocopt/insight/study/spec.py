@@ -27,7 +27,12 @@ __all__ = ["RESERVED", "StudySpec"]
 RESERVED = ("instance", "quantity", "value", "lower", "upper", "status", "reason")
 """Columns of the table, besides one for each parameter."""
 
-_KEYS = ("name", "quantities", "tol", "method", "width", "repeats", "seed", "family", "fixed", "grid", "random")
+_KEYS = (
+    "name", "quantities", "tol", "method", "width", "repeats", "seed", "row_seconds", "row_gigabytes", "family", "fixed", "grid",
+    "random",
+)  # fmt: skip
+ROW_SECONDS = 600.0
+ROW_GIGABYTES = 4.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,9 @@ class StudySpec:
     method: str = "auto"
     width: float | str | None = None
     """The confidence width of "optimism" and "price": a number, or the name of the parameter that it is."""
+    row_seconds: float = ROW_SECONDS
+    """What an instance that a user's function makes may take, in time and memory, before it is a FAILED row."""
+    row_gigabytes: float = ROW_GIGABYTES
     document: Mapping[str, Any] | None = None
     """The spec as it was given, in plain data."""
 
@@ -95,7 +103,10 @@ class StudySpec:
         design = _design(content)
         source, design = checked_source(content.get("family"), Path(folder), design)
         width = _width(content.get("width"), quantities, design)
-        return cls(name, source, design, quantities, tol, method, width, json_data(content, _function_name))
+        seconds = positive_number("row_seconds", content.get("row_seconds", ROW_SECONDS))
+        gigabytes = positive_number("row_gigabytes", content.get("row_gigabytes", ROW_GIGABYTES))
+        document = json_data(content, _function_name)
+        return cls(name, source, design, quantities, tol, method, width, seconds, gigabytes, document)
 
     @cached_property
     def n_instances(self) -> int:
@@ -127,6 +138,7 @@ class StudySpec:
             "method": self.method,
             "width": self.width,
             "columns": list(self.parameters),
+            **({} if self.source.harmless else {"row_seconds": self.row_seconds, "row_gigabytes": self.row_gigabytes}),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
-from allocopt.base.errors import InvalidOption
+from allocopt.base.errors import Interrupted, InvalidOption
+from allocopt.base.long_runs.cluster import check_client
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import whole_number
 from allocopt.insight.study.spec import StudySpec
@@ -37,16 +39,34 @@ class StudyProgress:
     seconds: float
     """Since this start."""
     seconds_left: float | None
-    """At the pace of this start; None until two blocks are finished."""
+    """At the pace of the last minute; None until two blocks are finished."""
 
+
+_PACE_SECONDS = 60.0
 
 StudyCallback = Callable[[StudyProgress], object]
-"""Called after every finished block; what it raises stops the study, which can be resumed."""
+"""Called after every finished block, and every two seconds in between; what it raises stops the study, which can be resumed."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyResult(Tabular):
-    """A finished study."""
+    """A finished study.
+
+    Attributes
+    ----------
+    spec : StudySpec
+        What was asked for.
+    path : Path
+        The table: a Parquet file.
+    table : pyarrow.Table
+        One row per instance and quantity.
+    computed : int
+        Instances that this start computed; the others were there already.
+    seconds : float
+        How long this start took.
+    damaged : tuple of str
+        Ranges of instances whose part was damaged on the disk, and which were computed again.
+    """
 
     spec: StudySpec
     path: Path
@@ -142,7 +162,7 @@ def study(
     folder: str | PathLike[str],
     *,
     workers: int | None = None,
-    dask: str | None = None,
+    client: Any = None,
     callback: StudyCallback | None = None,
 ) -> StudyResult:
     """Compute the quantities of every instance of a family, with certified bounds, as one Parquet table.
@@ -155,11 +175,12 @@ def study(
         Where the study is kept: made if it does not exist, resumed if it holds this very study, refused if anything else.
         Whenever the process is killed, the next call goes on; what is finished is not computed again.
     workers : int, optional
-        Processes; as many as there are cores by default. The table does not depend on it.
-    dask : str, optional
-        The address of a Dask scheduler to use instead.
+        Processes; as many as there are cores by default. The table does not depend on it. With 0, everything is computed in this
+        process, and a function of yours that crashes or never ends takes it along.
+    client : dask.distributed.Client or str, optional
+        A Dask cluster to use instead, or the address of its scheduler.
     callback : callable, optional
-        Called with a `StudyProgress` after every finished block.
+        Called with a `StudyProgress` after every finished block, and every two seconds in between.
 
     Returns
     -------
@@ -182,11 +203,11 @@ def study(
     elif not isinstance(spec, StudySpec):
         spec = StudySpec.from_dict(spec)
     if workers is not None:
-        workers = whole_number("workers", workers, least=1)
-        if dask is not None:
-            raise InvalidOption("workers: a Dask cluster brings its own workers; give workers or dask, not both")
-    if dask is not None and not isinstance(dask, str):
-        raise InvalidOption(f"dask: expected an address such as 'tcp://host:8786', got a {type(dask).__name__}")
+        workers = whole_number("workers", workers)
+        if client is not None:
+            raise InvalidOption("workers: a Dask cluster brings its own workers; give workers or client, not both")
+    if client is not None and not isinstance(client, str):
+        check_client(client)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     if not isinstance(folder, str | PathLike):
@@ -201,31 +222,55 @@ def study(
         before = spec.n_instances - sum(len(part) for part in missing)
         blocks = Blocks(spec, missing)
         computed = failed = 0
-        pace: tuple[float, int] | None = None  # counted from the first finished block, as that one loads and compiles
-        with _finished_blocks(blocks, bool(missing), workers or available_cores(), dask) as finished:
-            for done in finished:
-                blocks.learn(done)
-                store.add(done.first, _columns(spec, done))
-                computed += len(done.points)
-                failed += sum(answer.status == Status.FAILED.name for row in done.answers for answer in row)
-                now = time.perf_counter()
-                pace = pace or (now, computed)
-                if callback is not None:
-                    todo = spec.n_instances - before - computed
-                    left = (now - pace[0]) / (computed - pace[1]) * todo if computed > pace[1] else None
-                    callback(StudyProgress(before + computed, spec.n_instances, failed, now - started, left))
+        pace = _Pace()
+        try:
+            with _finished_blocks(
+                blocks, bool(missing), available_cores() if workers is None else workers, client
+            ) as finished:
+                for done in finished:
+                    if done is not None:
+                        blocks.learn(done)
+                        store.add(done.first, _columns(spec, done))
+                        computed += len(done.points)
+                        failed += sum(answer.status == Status.FAILED.name for row in done.answers for answer in row)
+                    now = time.perf_counter()
+                    left = pace.seconds_left(now, computed, spec.n_instances - before - computed)
+                    if callback is not None:
+                        callback(StudyProgress(before + computed, spec.n_instances, failed, now - started, left))
+        except KeyboardInterrupt:
+            kept = f"{before + computed} of {spec.n_instances} instances are kept in {store.run.folder}"
+            raise Interrupted(None, f"interrupted; {kept}, and the next start goes on from there") from None
         table = store.assemble()
         seconds = time.perf_counter() - started
         return StudyResult(spec, store.table_path, table, computed, seconds, tuple(store.damaged))
 
 
+class _Pace:
+    """How long the rest takes, by what was finished in the last minute: rows that turn slow, or fast, are noticed."""
+
+    def __init__(self) -> None:
+        self._seen: collections.deque[tuple[float, int]] = collections.deque()
+
+    def seconds_left(self, now: float, computed: int, todo: int) -> float | None:
+        """None until two blocks are finished: the first one loads and compiles."""
+        if computed and (not self._seen or computed > self._seen[-1][1]):
+            self._seen.append((now, computed))
+        while len(self._seen) > 2 and now - self._seen[1][0] > _PACE_SECONDS:
+            self._seen.popleft()
+        if len(self._seen) < 2:
+            return None
+        since, counted = self._seen[0]
+        return (now - since) / (computed - counted) * todo
+
+
 @contextlib.contextmanager
-def _finished_blocks(blocks: Blocks, any_left: bool, workers: int, dask: str | None) -> Iterator[Iterator[Done]]:
+def _finished_blocks(blocks: Blocks, any_left: bool, workers: int, client: Any) -> Iterator[Iterator[Done | None]]:
     """The blocks as they get finished; the workers are stopped at the end, also when an error ends it."""
     if not any_left:
         yield iter(())
         return
-    with contextlib.closing(on_this_machine(blocks, workers) if dask is None else on_dask(blocks, dask)) as finished:
+    found = on_this_machine(blocks, workers) if client is None else on_dask(blocks, client)
+    with contextlib.closing(found) as finished:
         yield finished
 
 

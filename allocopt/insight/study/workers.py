@@ -1,35 +1,46 @@
-"""Who computes a study's blocks: this process, joblib's processes, or a Dask cluster; the answers are the same."""
+"""Who computes a study's blocks: this process, processes of its own, or a Dask cluster; the answers are the same.
+
+A row that ends its process, takes too long or fills the memory is one FAILED row. Where a block of several rows gets into such
+trouble, its rows are computed one by one; a single row that dies is tried again, since somebody may have killed its process.
+"""
 
 from __future__ import annotations
 
+import collections
 import importlib
-import itertools
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from allocopt.base.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
+from allocopt.base.long_runs.children import Limits, Trouble, in_child
+from allocopt.base.long_runs.cluster import ClusterLost, cluster_outcomes, connected
 from allocopt.base.long_runs.identity import versions
-from allocopt.base.long_runs.processes import WorkerDied, finished_results
+from allocopt.base.long_runs.processes import TRIES, Outcome, outcomes
 from allocopt.insight.study.design import Point
 from allocopt.insight.study.function import UserFunction
 from allocopt.insight.study.quantities import Answer, Asked, answers
-from allocopt.insight.study.source import Source, reason_of
+from allocopt.insight.study.source import NO_MEMORY, Source, reason_of
 from allocopt.insight.study.spec import StudySpec
-from allocopt.solving.allocator import compiled_kernel
+from allocopt.solving.roads.machine_code import compiled_kernel
 
 __all__ = ["Blocks", "Done", "environment", "on_dask", "on_this_machine"]
 
 _BLOCK_SECONDS = 1.0
 """What a block should take: so much is lost when a study is killed, and so often progress is seen."""
+_PATIENCE_SECONDS = 5.0
+"""What a block of several rows may take, if rows turn slow: then they are computed, and kept, one by one."""
 _MOST_IN_BLOCK = 2048
 _FIRST_SECONDS = 2.0
 """So long the work is tried in this process, which also fills the caches that other processes load."""
 _LEAST_POOL_SECONDS = 5.0
 """Processes are started for at least so much work: starting them takes seconds itself."""
+_SILENCE_SECONDS = 2.0
+"""So often progress is told, also when no row is finished."""
 _KEPT = "what is finished is kept, and the next start goes on from there"
-_CONNECT_SECONDS = 15
 
 
 def environment() -> dict[str, Any]:
@@ -47,6 +58,21 @@ class Block:
     source: Source
     asked: Asked
     environment: Mapping[str, Any]
+    limits: Limits
+
+    def rows(self) -> list[Block]:
+        """Each instance alone, with the time of a row."""
+        return [
+            replace(self, first=self.first + i, entries=[entry], points=[point])
+            for i, (entry, point) in enumerate(zip(self.entries, self.points, strict=True))
+        ]
+
+    @property
+    def allowed(self) -> Limits:
+        """What it may take."""
+        if len(self.points) == 1:
+            return self.limits
+        return self.limits._replace(seconds=min(self.limits.seconds or _PATIENCE_SECONDS, _PATIENCE_SECONDS))
 
 
 class Done(NamedTuple):
@@ -67,15 +93,16 @@ def compute(block: Block) -> Done:
             f"workers: expected the same allocopt everywhere, {dict(block.environment)}, but a worker has {here}"
         )
     found = answers(block.asked, block.source.make, block.entries, block.points)
+    said = f"{NO_MEMORY}: a row may use {(block.limits.bytes or 0) / 1e9:g} GB (row_gigabytes)"
+    found = [[a._replace(reason=said) if a.reason == NO_MEMORY else a for a in row] for row in found]
     return Done(block.first, block.points, found, time.perf_counter() - started)
 
 
-def _compute_in_worker(block: Block) -> Done | str:
-    """The same in a process of joblib's; errors travel as their message."""
-    try:
-        return compute(block)
-    except AllocoptError as error:
-        return str(error)
+def _warm_up() -> None:
+    """Load, and compile where that was never done, what most rows need."""
+    arms, gaps = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]]), np.array([0.0, 1.0, 0.1])
+    answers(Asked(("c",), 1e-8, "auto", None), lambda _: {"arms": arms, "gaps": gaps}, [None], [{}])
+    answers(Asked(("c",), 1e-8, "auto", None), lambda _: (arms, arms[0]), [None], [{}])
 
 
 class Blocks:
@@ -89,10 +116,18 @@ class Blocks:
         self._source = spec.source.for_workers()
         self._asked = Asked(spec.quantities, spec.tol, spec.method, spec.width)
         self._environment = environment()
+        self._limits = Limits(spec.row_seconds, int(spec.row_gigabytes * 1e9))
         self._size = 1
         self._left = range(0)
         self._to_do = sum(len(part) for part in missing)
         self._missing = iter(missing)
+        self._again: collections.deque[Block] = collections.deque()
+        self._ended: collections.Counter[int] = collections.Counter()
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing but our own code makes the instances."""
+        return self._source.harmless
 
     def seconds_left(self, done: Done) -> float:
         """What the rest takes one process at the pace of this block."""
@@ -108,18 +143,38 @@ class Blocks:
         return self
 
     def __next__(self) -> Block:
+        if self._again:
+            return self._again.popleft()
         if not len(self._left):
             self._left = next(self._missing)
         chosen, self._left = self._left[: self._size], self._left[self._size :]
         self._to_do -= len(chosen)
         points = [self._spec.point(i) for i in chosen]
         entries = [self._spec.source.entry(i, point) for i, point in zip(chosen, points, strict=True)]
-        return Block(chosen.start, entries, points, self._source, self._asked, self._environment)
+        return Block(chosen.start, entries, points, self._source, self._asked, self._environment, self._limits)
+
+    def done(self, block: Block, trouble: Trouble) -> Done | None:
+        """The FAILED row of a block that ended its process; None where it is to be computed again, or row by row."""
+        if len(block.points) > 1:
+            self._again.extend(block.rows())
+            return None
+        self._ended[block.first] += 1
+        if not trouble.late and self._ended[block.first] < TRIES:
+            self._again.append(block)
+            return None
+        why = f"{trouble} (row_seconds)" if trouble.late else f"{trouble}, {TRIES} times"
+        failed = [Answer(reason=why)] * len(block.asked.quantities)
+        return Done(block.first, block.points, [failed], block.limits.seconds or 0.0 if trouble.late else 0.1)
 
 
-def on_this_machine(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
-    """In this process, and with so many of joblib's if it takes longer than that is worth."""
+def on_this_machine(blocks: Blocks, workers: int) -> Generator[Done | None, None, None]:
+    """In processes of our own; work that is harmless and done in a few seconds, and all of it with 0 workers, in this one.
+
+    None stands for "still at it".
+    """
     started = time.perf_counter()
+    if workers and not blocks.harmless:
+        yield from _on_processes(blocks, workers)
     for block in blocks:
         done = compute(block)
         yield done
@@ -128,76 +183,72 @@ def on_this_machine(blocks: Blocks, workers: int) -> Generator[Done, None, None]
             yield from _on_processes(blocks, workers)
 
 
-def _on_processes(blocks: Blocks, workers: int) -> Generator[Done, None, None]:
+def _on_processes(blocks: Blocks, workers: int) -> Generator[Done | None, None, None]:
     _check_can_be_sent(blocks)
-    results = finished_results(_compute_in_worker, ((block,) for block in blocks), workers)
+    found = outcomes(compute, _Calls(blocks), workers, lambda call: call[0].allowed, _SILENCE_SECONDS, _warm_up)
+    yield from _rows(blocks, found)
+
+
+class _Calls:
+    """Blocks as calls; unlike a generator it can be asked again after its end, when blocks have come back."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+
+    def __iter__(self) -> _Calls:
+        return self
+
+    def __next__(self) -> tuple[Block]:
+        return (next(self._blocks),)
+
+
+def _rows(blocks: Blocks, found: Generator[Outcome | None, None, None]) -> Generator[Done | None, None, None]:
+    """The finished blocks; those in trouble go back, or are failed rows."""
     try:
-        for done in results:
-            if isinstance(done, str):
-                raise SolverFailed(f"{done}; {_KEPT}")
-            yield done
-    except WorkerDied as died:
-        raise SolverFailed(f"{died}: killed, out of memory, or crashed by the family's own code; {_KEPT}") from None
+        for outcome in found:
+            if outcome is None:
+                yield None
+                continue
+            (block,), done, trouble = outcome
+            trouble = done if isinstance(done, Trouble) else trouble
+            if trouble is not None:
+                done = blocks.done(block, trouble)
+            if done is not None:
+                yield done
+    except ClusterLost as lost:
+        raise SolverFailed(f"{lost}; {_KEPT}") from None
+    except AllocoptError as error:
+        raise type(error)(f"{error}; {_KEPT}") from None
     finally:
-        results.close()
+        found.close()
 
 
 def _check_can_be_sent(blocks: Blocks) -> None:
     """Refuse a function that cannot be sent to other processes, before it is tried."""
-    # here: most studies finish in this process and never need joblib
-    from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
-
     source = blocks._source
     if isinstance(source, UserFunction) and source.function is not None:
         try:
-            dumps(source.function)
+            importlib.import_module("cloudpickle").dumps(source.function)
         except Exception as error:
             raise InvalidOption(
-                f"family: the function cannot be sent to other processes ({reason_of(error)}); use workers=1"
+                f"family: the function cannot be sent to other processes ({reason_of(error)}); use workers=0, which computes "
+                "everything in this one, where nothing protects you from a row that crashes or never ends"
             ) from None
 
 
-def on_dask(blocks: Blocks, address: str) -> Generator[Done, None, None]:
-    """On a Dask cluster; twice as many blocks as it has threads are under way."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise MethodUnavailable("dask: a cluster needs distributed: pip install 'allocopt[dask]'") from None
+def on_dask(blocks: Blocks, client: Any) -> Generator[Done | None, None, None]:
+    """On a Dask cluster: a client, or the address of a scheduler."""
     _check_can_be_sent(blocks)
-    try:
-        if not address.startswith("inproc://"):  # a cluster within this process has no host and port
-            distributed.comm.get_address_host_port(distributed.comm.normalize_address(address), strict=True)
-    except ValueError as error:  # told here: a client with such an address takes half a minute to be given up
-        raise InvalidOption(f"dask: expected an address such as tcp://host:8786, got {address!r} ({error})") from None
-    try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError, ImportError) as error:
-        raise InvalidOption(f"dask: expected the address of a running scheduler, such as tcp://host:8786, got {address!r} "
-                            f"({reason_of(error)})") from None  # fmt: skip
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-        except (TimeoutError, OSError):
-            raise MethodUnavailable(f"dask: the scheduler at {address} has no workers") from None
-        under_way = distributed.as_completed(loop=client.loop)
-        try:
-            while True:
-                room = 2 * sum(client.nthreads().values()) - under_way.count()
-                for block in itertools.islice(blocks, max(room, 0)):
-                    under_way.add(client.submit(compute, block, pure=False))
-                if under_way.is_empty():
-                    return
-                yield _result(next(under_way), address)
-        finally:
-            for future in list(under_way.futures):
-                future.cancel()
+    with connected(client) as ready:
+        yield from _rows(blocks, cluster_outcomes(ready, _compute_on_cluster, _Calls(blocks), _SILENCE_SECONDS))
 
 
-def _result(future: Any, address: str) -> Done:
+def _compute_on_cluster(block: Block) -> Done | Trouble:
+    """In a worker of a cluster; users' code in a child of it, which can be ended."""
+    if block.source.harmless:
+        return compute(block)
     try:
-        done: Done = future.result()
-    except AllocoptError:
-        raise
-    except Exception as error:
-        raise SolverFailed(f"dask: the cluster at {address} failed: {reason_of(error)}; {_KEPT}") from None
-    return done
+        done: Done = in_child(compute, (block,), block.allowed, _warm_up)
+        return done
+    except Trouble as trouble:
+        return trouble

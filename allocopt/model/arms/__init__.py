@@ -5,8 +5,12 @@ to every block of rows, wherever that block is, and brings back what the tasks r
 """
 
 from allocopt.model.arms.listed import ListedArms
-from allocopt.model.arms.on_dask import DaskArms, dask_npy
+from allocopt.model.arms.on_dask import DaskArms, dask_npy, on_client
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.store import ArmStore
 
-__all__ = ["ArmStore", "DaskArms", "ListedArms", "dask_npy", "open_store"]
+__all__ = ["ArmStore", "DaskArms", "ListedArms", "dask_npy", "on_client", "open_store"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

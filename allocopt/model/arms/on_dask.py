@@ -4,34 +4,57 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
-from allocopt.base.conversion import NotAnArray, as_array, as_doubles
-from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable, SolverFailed
+from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
+from allocopt.base.long_runs.cluster import check_client, results_in_order
 from allocopt.base.machine import single_threaded
 from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.model.arms import blocks
-from allocopt.model.arms.fingerprints import Fingerprints
+from allocopt.model.arms.dask_chunks import Chunk, data_here, futures_in, groups, read_group
+from allocopt.model.arms.fingerprints import Fingerprints, fingerprint
 from allocopt.model.arms.store import Task
 
-__all__ = ["DaskArms", "dask_npy"]
+__all__ = ["DaskArms", "dask_npy", "on_client"]
+
+
+_asked: ContextVar[Any] = ContextVar("client", default=None)
+_KNOWN_ROWS = 100_000
+"""Rows that are remembered, so that those in use need not be fetched again and again, and are here when the cluster is not."""
+_MOST_GATHERED = 50_000_000
+"""Entries that are brought into this process for a proof file."""
+
+
+@contextmanager
+def on_client(client: Any) -> Iterator[None]:
+    """A context in which Dask arms are looked at by the workers of this client; None leaves it as it is."""
+    if client is None:
+        yield
+        return
+    check_client(client)
+    token = _asked.set(client)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 class DaskArms:
     """Arms in a Dask array; each worker looks at its own chunks, and only what the tasks return travels.
 
     A lost worker costs the chunks it held: the scheduler makes them again from the array's graph and repeats their tasks.
-    Without a ``distributed`` client the tasks run on Dask's threads in this process. ``persist()`` the array to keep it in
+    The workers are those of ``client``, of the client that persisted the array, or of Dask's default one. Without any, and where the
+    numbers are in this process anyway (`da.from_array`), the tasks run on Dask's threads here. ``persist()`` the array to keep it in
     the workers' memory; otherwise every pass reads it anew, which is right for files that are memory-mapped.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, client: Any = None) -> None:
         if array.ndim != 2 or array.dtype.kind not in "fiub":
             raise InvalidInstance(
                 f"arms: expected a Dask array of numbers with 2 dimensions, got {array.ndim} of type {array.dtype}"
@@ -42,14 +65,17 @@ class DaskArms:
             )
         if not array.size:
             raise InvalidInstance("arms: expected at least one arm with at least one coordinate, got none")
+        if client is not None:
+            check_client(client)
         self._array = array
-        self._chunks = [
-            _Chunk(c, tuple((n, m) for m in array.chunks[1]), array.dtype) for c, n in enumerate(array.chunks[0])
-        ]
-        self._parts = [list(parts) for parts in array.to_delayed()]
-        self._prints = Fingerprints()
-        self._offsets = np.concatenate([[0], np.cumsum(array.chunks[0])]).astype(np.int64)
         self._step = blocks.block_rows(array.shape[1])
+        self._groups = groups(array, self._step)
+        self._offsets = np.array([group.offset for group in self._groups] + [array.shape[0]])
+        self._client = client or _asked.get() or futures_in(array)
+        self._here = data_here(array)
+        self._prints = Fingerprints()
+        self._known: dict[int, Array] = {}
+        self._seen = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,40 +85,64 @@ class DaskArms:
     def rows(self, indices: IntArray) -> Array:
         """Some rows, as float64, fetched from the chunks that hold them."""
         wanted = np.asarray(indices, dtype=np.int64)
-        chunk = np.searchsorted(self._offsets, wanted, side="right") - 1
-        found = np.empty((len(wanted), self.shape[1]))
-        which = np.unique(chunk).tolist()
-        places = [np.flatnonzero(chunk == c) for c in which]
+        missing = np.array(sorted({i for i in wanted.tolist() if i not in self._known}), dtype=np.int64)
+        if len(missing) + len(self._known) > _KNOWN_ROWS:
+            self._known.clear()
+            missing = np.unique(wanted)
+        group = np.searchsorted(self._offsets, missing, side="right") - 1
+        which = np.unique(group).tolist()
+        places = [missing[group == g] for g in which]
         calls = [
-            (self._parts[c], self._chunks[c], int(self._offsets[c]), wanted[at] - self._offsets[c])
-            for c, at in zip(which, places, strict=True)
+            (self._groups[g].parts, self._groups[g].chunks, int(self._offsets[g]), at - self._offsets[g], self._step)
+            for g, at in zip(which, places, strict=True)
         ]
-        for at, rows in zip(places, self._run(_take, calls), strict=True):
-            found[at] = rows
+        for g, at, (rows, prints) in zip(which, places, self._run(_take, calls), strict=True):
+            for start, found_print in prints:
+                if not self._prints.same(start, found_print):
+                    raise _differs(self._groups[g].holder(start).name())
+            self._known.update(zip(at.tolist(), rows, strict=True))
+        found = np.empty((len(wanted), self.shape[1]))
+        for place, i in enumerate(wanted.tolist()):
+            found[place] = self._known[i]
         return found
 
     def scan(self, task: Task, aligned: Sequence[Any] = ()) -> Iterator[Any]:
         """Every worker scans its chunks block by block."""
-        bounds = zip(self._offsets[:-1].tolist(), self._offsets[1:].tolist(), strict=True)
+        self._check_first_chunk()
         watch = blocks.looks_at_all(aligned)
         calls = [
-            (parts, chunk, task, start, [x[start:stop] for x in aligned], self._step, watch)
-            for parts, chunk, (start, stop) in zip(self._parts, self._chunks, bounds, strict=True)
+            (g.parts, g.chunks, task, g.offset, [x[g.offset : g.stop] for x in aligned], self._step, watch)
+            for g in self._groups
         ]
-        return self._checked(chain.from_iterable(self._run(_scan_chunk, calls)))
+        return self._checked(self._run(_scan_group, calls))
 
-    def _checked(self, found: Iterator[tuple[int, Any, int | None]]) -> Iterator[Any]:
-        for start, result, print_of_block in found:
-            self._prints.check(
-                start, print_of_block
-            )  # chunks that come out differently each time they are made are found here
-            yield result
+    def _checked(self, found: Iterator[list[tuple[int, Any, int | None]]]) -> Iterator[Any]:
+        for group, results in zip(self._groups, found, strict=True):
+            for start, result, print_of_block in results:
+                if not self._prints.same(start, print_of_block):
+                    raise _differs(group.holder(start).name())
+                yield result
+
+    def _check_first_chunk(self) -> None:
+        """Refuse, before all arms are looked at, an array whose first chunk comes out differently when it is made twice."""
+        if self._seen:
+            return
+        first = next(group for group in self._groups if group.stop > group.offset)
+        whole = max(first.stop - first.offset, 1)
+        call: list[tuple[Any, ...]] = [(first.parts, first.chunks, _print_of, first.offset, [], whole, False)]
+        # one after the other: together they would be made once
+        prints = [next(iter(self._run(_scan_group, call))) for _ in range(2)]
+        if prints[0] != prints[1]:
+            raise _differs(first.chunks[0].name())
+        self._seen = True
 
     def _run(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Iterator[Any]:
+        if not calls:
+            return
         dask = _dask()
         call = dask.delayed(function, pure=False)
         tasks = [call(*arguments) for arguments in calls]
-        client = _client()
+        client = None if self._here else self._client_in_use()
         if client is None:
             with single_threaded():  # around all threads: limits that overlap would not find back to where they began
                 found = dask.compute(*tasks, scheduler="threads")
@@ -100,16 +150,13 @@ class DaskArms:
             return
         # Gaps and masks travel with the tasks: what was scattered instead would be lost with the worker that holds it.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            futures = client.compute(tasks, retries=3)
-        lost = importlib.import_module("distributed").KilledWorker
-        for future in futures:
-            try:
-                result = future.result()
-            except lost as error:
-                raise SolverFailed(
-                    f"arms: every worker that took up {error.task!r} died; has it enough memory?"
-                ) from None
-            yield result
+            yield from results_in_order(client, tasks)
+
+    def _client_in_use(self) -> Any:
+        asked = _asked.get()
+        if asked is not None:
+            self._client = asked
+        return _client() if self._client is None else self._client
 
     def check_unchanged(self) -> None:
         """Nothing is looked at: that would make every chunk once more, and every pass over all arms compares them anyway."""
@@ -117,9 +164,34 @@ class DaskArms:
     def array(self) -> Array:
         """Not possible: the arms may not fit into memory."""
         raise MethodUnavailable(
-            "arms: a Dask array can be used by method 'active-set' for the programs regret, horizon and g_optimal only; "
-            "pass array.compute() where it fits into memory"
+            "arms: expected an array in memory, got a Dask array, which regret, horizon, g_optimal, optimism and remaining take; "
+            "best_arm and others need array.compute(), where it fits into memory, as do methods that do not look block by block"
         )
+
+    def gathered(self, what_for: str) -> Array:
+        """All arms in this process, where they are few enough."""
+        k, d = self.shape
+        if k * d > _MOST_GATHERED:
+            raise MethodUnavailable(
+                f"arms: {k} × {d} numbers on a cluster are too many for {what_for}, which lists all of them (at most "
+                f"{_MOST_GATHERED}); verify() proves the interval where they are"
+            )
+        return np.concatenate(list(self.scan(_copied)))
+
+
+def _differs(name: str) -> InvalidInstance:
+    return InvalidInstance(
+        f"arms: expected a Dask array that is the same each time it is computed, but {name} is not: give random numbers a seed, or "
+        "persist() or save it"
+    )
+
+
+def _copied(start: int, block: Array) -> Array:
+    return block.copy()
+
+
+def _print_of(start: int, block: Array) -> int:
+    return fingerprint(block)
 
 
 def _dask(name: str = "dask") -> Any:
@@ -141,45 +213,22 @@ def _client() -> Any:
         return None
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """What a Dask array says of one of its rows of chunks; nobody but us compares that with what the chunks are."""
-
-    index: int
-    shapes: tuple[tuple[int, int], ...]
-    """Of the chunks side by side."""
-    dtype: np.dtype[Any]
-
-    def read(self, parts: Sequence[Any], offset: int) -> np.ndarray[Any, Any]:
-        """The chunks as one array; `InvalidInstance` where they are not what was declared."""
-        arrays = []
-        for column, (part, shape) in enumerate(zip(parts, self.shapes, strict=True)):
-            name = f"chunk {(self.index, column)} of the Dask array (rows {offset} to {offset + shape[0] - 1})"
-            try:
-                array = as_array(part)
-            except NotAnArray as problem:
-                raise InvalidInstance(f"arms: {problem}; it is {name}") from None
-            if array.shape != shape:
-                raise InvalidInstance(f"arms: expected {name} to have shape {shape} as declared, got {array.shape}")
-            if array.dtype.kind not in "fiub":
-                raise InvalidInstance(
-                    f"arms: expected {name} to hold numbers of type {self.dtype} as declared, got {array.dtype}"
-                )
-            if array.dtype.kind != "f" and len(parts) > 1:  # side by side they would be rounded to one type
-                array = as_doubles(f"arms: {name}", array, InvalidInstance)
-            arrays.append(array)
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+def _take(
+    parts: Any, chunks: Sequence[Chunk], offset: int, indices: IntArray, step: int
+) -> tuple[Array, list[tuple[int, int]]]:
+    """Some rows, and first row and fingerprint of the blocks they are from, unless these are mapped from a file."""
+    whole = read_group(parts, chunks)
+    mapped = isinstance(whole, np.memmap)  # of which only the pages of these rows are read, and which nobody makes anew
+    starts = [] if mapped else (np.unique(indices // step) * step).tolist()
+    prints = [(offset + start, fingerprint(whole[start : start + step])) for start in starts]
+    return blocks.rows_as_doubles(whole[indices], indices + offset), prints
 
 
-def _take(parts: Sequence[Any], chunk: _Chunk, offset: int, indices: IntArray) -> Array:
-    return blocks.rows_as_doubles(chunk.read(parts, offset)[indices], indices + offset)
-
-
-def _scan_chunk(
-    parts: Sequence[Any], chunk: _Chunk, task: Task, offset: int, aligned: Sequence[Any], step: int, watch: bool
+def _scan_group(
+    parts: Any, chunks: Sequence[Chunk], task: Task, offset: int, aligned: Sequence[Any], step: int, watch: bool
 ) -> list[tuple[int, Any, int | None]]:
-    """First row, result and fingerprint of every block of a chunk."""
-    rows = chunk.read(parts, offset)
+    """First row, result and fingerprint of every block of a group of chunks."""
+    rows = read_group(parts, chunks)
     with single_threaded():  # a worker has as many threads as it was given; BLAS's own would come on top
         return [
             (offset + start, *blocks.scan_rows(task, offset, rows, aligned, start, min(start + step, len(rows)), watch))

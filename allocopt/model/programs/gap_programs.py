@@ -6,12 +6,13 @@ Regret is Corollary 2 (`cor:regretlb`), horizon is Definition 9 (`def:opt`), opt
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, in_range, positive_number, vector, whole_number
+from allocopt.base.errors import InvalidInstance, InvalidOption, InvalidProgram
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -21,7 +22,8 @@ from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
-from allocopt.model.programs.learnable import check_bandit, check_learnable, check_some_gap, half_precision
+from allocopt.model.programs.learnable import check_bandit, check_different, half_precision
+from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
     "remaining_at_log",
 ]
 
+_ALWAYS_FEASIBLE = 0.5  # the width of optimism from which every arm at its upper bound meets its own constraint
+
 
 def _arm_program(
     arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None,
@@ -44,11 +48,11 @@ def _arm_program(
     """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
     in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
-    check_learnable(arms, gaps)
+    check_different(arms)
     suboptimal = np.flatnonzero(gaps > 0)
     radii = gaps[suboptimal] ** 2 * scale
     return AllocationProgram(
-        arms, gaps, arms[suboptimal], radii, lower, upper,  # type: ignore[arg-type]
+        arms, gaps, arms[suboptimal], radii, lower, upper,
         target_arms=suboptimal, origin=origin, noise_variance=variances,
     )  # fmt: skip
 
@@ -66,7 +70,7 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     """
     b = check_bandit(bandit)
     if b.store is not None:
-        return _streamed_regret(b)
+        return _streamed_regret(b, Origin("regret", b))
     return _arm_program(b.arms, b.gaps, half_precision(b.noise_variance), Origin("regret", b), variances=b.variances)
 
 
@@ -77,7 +81,10 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
     every context. The optimal arm of *every* context is free, so what is learnt in one context helps in all: the value is 0
     where these span everything, and with one context it is c(A,θ). How often contexts come does not matter asymptotically.
 
-    ``budget`` z, which would bound the plays in context m by z times its weight (Tirinzoni et al. 2020), needs linear constraints.
+    ``budget`` z: the plays in context m are at most z times its share ρ_m of the weights (Tirinzoni, Pirotta, Restelli & Lazaric
+    2020). These are linear constraints Σ_a α_{m,a} <= z ρ_m, with z ρ_m rounded to a double. Then optimal arms cost nothing but are
+    not free, the value decreases in z to that without a budget, and small budgets are `Infeasible`.
+    ``solution.constraint_multipliers`` are what one more play in each context is worth.
 
     Examples
     --------
@@ -91,24 +98,35 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
     array([0, 4])
     >>> ao.solve(ao.programs.contextual(other)).value
     0.0
+    >>> [round(ao.solve(ao.programs.contextual(b, budget=z)).value, 4) for z in (500, 1e3, 1e5)]
+    [16.4769, 10.8664, 8.0208]
     """
     if not isinstance(bandit, ContextualBandit):
         raise InvalidInstance(f"bandit: expected a ContextualBandit, got a {type(bandit).__name__}")
-    if budget is not None:
-        raise InvalidOption("budget: needs linear constraints, which this version does not have; leave it out")
     origin = Origin("contextual", bandit)
-    return _arm_program(
+    program = _arm_program(
         bandit.arms, bandit.gaps, half_precision(bandit.noise_variance), origin, variances=bandit.variances
     )
+    if budget is None:
+        return program
+    limits = positive_number("budget", budget, InvalidOption) * (bandit.weights / bandit.weights.sum())
+    pairs = np.arange(bandit.n_arms)
+    context = np.repeat(np.arange(bandit.n_contexts), bandit.sizes)
+    rows = LinearConstraints.listed(context, pairs, np.ones(bandit.n_arms), limits, bandit.n_arms)
+    return replace(program, constraints=rows)
 
 
-def _streamed_regret(bandit: LinearBandit) -> AllocationProgram:
+def _streamed_regret(bandit: LinearBandit, origin: Origin, **bounds: Any) -> AllocationProgram:
+    """The regret program over blocks of arms; ``bounds`` are those of `ArmBlocks`."""
     assert bandit.store is not None
-    check_some_gap(len(bandit.optimal_arms) < bandit.n_arms, bandit.n_arms)
+    if bandit.survey.largest == 0.0:
+        check_different(np.zeros((1, bandit.dim)))
     rule = GapRule(bandit.theta, bandit.best_row)
     scale = half_precision(bandit.noise_variance)
-    blocks = ArmBlocks(bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances)
-    return AllocationProgram.over(blocks, Origin("regret", bandit))
+    blocks = ArmBlocks(
+        bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances, **bounds
+    )
+    return AllocationProgram.over(blocks, origin)
 
 
 def _streamed_with_gaps(
@@ -120,13 +138,12 @@ def _streamed_with_gaps(
     free = np.zeros(0, dtype=np.int64)
     if gaps is not None:
         in_range("gaps", gaps, InvalidInstance, each=True)
-        check_some_gap(bool(gaps.any()), len(gaps))
         free = np.flatnonzero(gaps == 0)
         report = with_gaps(report, gaps, store.shape[1])
     return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
-def horizon(arms: Any, gaps: Any, n: float, *, constant: float = 1.0) -> AllocationProgram:
+def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0) -> AllocationProgram:
     r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
 
     ``constant`` is the universal constant in f_n, which the paper leaves open.
@@ -170,7 +187,7 @@ def _arms_and_gaps(arms: Any, gaps: Any) -> tuple[ArmStore | None, Array, Array]
         raise InvalidInstance(f"gaps: expected entries >= 0, but entry {i} is {float(delta[i])!r}")
     if store is None:
         in_range("arms", x, InvalidInstance)
-        check_learnable(x, delta)
+        check_different(x)
     return store, x, delta
 
 
@@ -182,7 +199,7 @@ def horizon_at_level(
     return _arm_program(arms, gaps, 1.0 / level, origin)
 
 
-def g_optimal(arms: Any) -> AllocationProgram:
+def g_optimal(arms: ArrayLike) -> AllocationProgram:
     r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
 
     Examples
@@ -224,6 +241,8 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     b = check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)
     in_range("width", np.array([a]), InvalidOption)
+    if b.store is not None and a >= _ALWAYS_FEASIBLE:
+        return _streamed_regret(b, Origin("optimism", b, number=a), width=a)
     in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
     suboptimal = b.suboptimal_arms
@@ -234,7 +253,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     )
 
 
-def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
+def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationProgram:
     r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
 
     Examples
@@ -256,6 +275,11 @@ def remaining(bandit: LinearBandit, pulls: Any, n: float) -> AllocationProgram:
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
+    if bandit.store is not None:
+        extremes = np.array([pulls.max(), pulls.min(initial=pulls.max(), where=pulls > 0)])
+        in_range("lower", extremes / log_n, InvalidProgram, power=4)
+        given = pulls if pulls.any() else None
+        return _streamed_regret(bandit, origin, pulls=given, pulls_divisor=log_n)
     return _arm_program(
         bandit.arms_in_memory,
         bandit.gaps,

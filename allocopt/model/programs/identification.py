@@ -8,12 +8,13 @@ formed exactly where the program is proven, whatever their rounded rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.validation import Array, IntArray, finite_number, in_range, positive_number, whole_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, finite_number, in_range, positive_number, whole_number
 from allocopt.linear.gaps import exact_gap, magnitudes, plain_mean_error, refined_gaps
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
@@ -209,7 +210,12 @@ def threshold(bandit: LinearBandit, tau: float) -> AllocationProgram:
 
 
 def transductive(
-    arms: Any, items: Any, theta: Any, noise_variance: Any = 1.0, *, labels: Any = None
+    arms: ArrayLike,
+    items: ArrayLike,
+    theta: ArrayLike,
+    noise_variance: ArrayLike = 1.0,
+    *,
+    labels: Sequence[str] | None = None,
 ) -> AllocationProgram:
     r"""The characteristic time of finding the best of some items by playing other arms (Fiez, Jain, Jamieson & Ratliff 2019).
 

@@ -38,7 +38,7 @@ def check_some_gap(some: bool, n_arms: int) -> None:
     """Refuse instances in which every arm is optimal."""
     if not some:
         raise InvalidInstance(
-            f"gaps: expected a positive gap, but all {n_arms} are zero; every arm is optimal and c = 0"
+            f"gaps: expected a positive gap, but all {n_arms} are zero: every arm is optimal, and none is the best one to find"
         )
 
 

@@ -24,7 +24,33 @@ _MOST_NUMBERS = 2**22  # of the bootstrap at a time
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` found; differences are the first policy's regret minus the second's, so negative is good for the first."""
+    """What `compare` found; differences are the first policy's regret minus the second's, so negative is good for the first.
+
+    Attributes
+    ----------
+    first, second : str
+        The policies.
+    times : array of int, shape (m,)
+        The times that both have.
+    runs : (int, int)
+        How many runs each had.
+    paired : bool
+        Whether the runs had the same noise and were compared one by one.
+    confidence : float
+        Of the band, and of the verdict.
+    difference : array, shape (m,)
+        Mean difference at each of the times.
+    standard_error : array, shape (m,)
+        Its standard error.
+    lower, upper : array, shape (m,)
+        A band that holds the expected differences at all the times together.
+    wins : float
+        Share of the runs in which the first had less regret at the last time; a tie counts half.
+    p_value : float
+        That neither is better at the last time, two-sided, by ranks.
+    median_difference : float
+        Median of the differences at the last time.
+    """
 
     first: str
     second: str

@@ -10,6 +10,7 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import positive_number, whole_number
 from allocopt.model.bandit import LinearBandit, checked_noise
+from allocopt.model.contexts import ContextualBandit
 from allocopt.policies.base import Policy, Setting
 from allocopt.policies.rounds import BERNOULLI, GAUSSIAN, STUDENT
 
@@ -35,7 +36,13 @@ class Conditions:
 
     @classmethod
     def checked(
-        cls, bandit: LinearBandit, noise: Any, assumed_noise_variance: Any, delay: Any, batch: Any, blockwise: Any
+        cls,
+        bandit: LinearBandit | ContextualBandit,
+        noise: Any,
+        assumed_noise_variance: Any,
+        delay: Any,
+        batch: Any,
+        blockwise: Any,
     ) -> Conditions:
         """From what a user passed, or an error that names the argument."""
         law, _ = _law(noise)
@@ -57,8 +64,15 @@ class Conditions:
             raise InvalidOption("blockwise: expected Gaussian noise, no delay and no batches beside it")
         return found
 
-    def check_policy(self, policy: Any, name: str, interpreted: bool) -> None:
+    def check_policy(self, policy: Any, name: str, interpreted: bool, contexts: bool = False) -> None:
         """Refuse what this policy cannot be played with."""
+        if contexts:
+            if interpreted or self.late or self.blockwise:
+                raise InvalidOption(
+                    "bandit: with contexts, expected no environment, no delay, no batches and no blockwise"
+                )
+            if not isinstance(policy, Policy) or policy.run_contexts is None:
+                raise InvalidOption(f"bandit: policy {name} cannot be played with contexts; LinUCB, LinTS and OAM can")
         if (self.late or self.blockwise or self.law != GAUSSIAN) and (interpreted or not isinstance(policy, Policy)):
             asked = "blockwise" if self.blockwise else "delay and batch" if self.late else "noise"
             raise InvalidOption(
@@ -107,7 +121,7 @@ def _law(noise: Any) -> tuple[int, float]:
     return STUDENT, nu
 
 
-def _variance(assumed: Any, bandit: LinearBandit) -> Any:
+def _variance(assumed: Any, bandit: LinearBandit | ContextualBandit) -> Any:
     if assumed is None:
         return None
     if np.ndim(assumed) == 0:

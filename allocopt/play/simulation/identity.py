@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from allocopt.base.long_runs.identity import described, versions
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 
 if TYPE_CHECKING:
     from allocopt.play.simulation.runs import Experiment
@@ -30,8 +31,8 @@ def identity(experiment: Experiment, runs: int) -> dict[str, Any]:
     }
 
 
-def bandit_identity(bandit: LinearBandit) -> dict[str, Any]:
+def bandit_identity(bandit: LinearBandit | ContextualBandit) -> dict[str, Any]:
     """What a simulation depends on of a bandit."""
-    return {
-        name: described(f"bandit.{name}", getattr(bandit, name)) for name in ("arms", "theta", "noise_variance", "gaps")
-    }
+    contexts = ("sizes", "weights") if isinstance(bandit, ContextualBandit) else ()
+    names = ("arms", "theta", "noise_variance", "gaps", *contexts)
+    return {name: described(f"bandit.{name}", getattr(bandit, name)) for name in names}

@@ -17,6 +17,7 @@ from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, Meth
 from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.policies.phase import Phase
 
@@ -39,7 +40,8 @@ class SimulationResult(Tabular):
         Its name, with parameters that are not the default.
     parameters : mapping
         All its parameters.
-    bandit : LinearBandit
+    bandit : LinearBandit or ContextualBandit
+        With contexts, "arm" below means a pair (context, arm), as the bandit numbers them.
     horizon : int
     seed : mapping
         ``entropy`` and ``spawn_key`` of the numpy SeedSequence: the same seed gives the same result again.
@@ -62,7 +64,7 @@ class SimulationResult(Tabular):
 
     policy: str
     parameters: Mapping[str, Any]
-    bandit: LinearBandit
+    bandit: LinearBandit | ContextualBandit
     horizon: int
     seed: Mapping[str, Any]
     times: IntArray
@@ -215,6 +217,11 @@ def _heading(result: SimulationResult) -> dict[str, Any]:
             "tie_tolerance": bandit.tie_tolerance,
             "optimal_arms": bandit.optimal_arms.tolist(),
             "labels": None if bandit.labels is None else list(bandit.labels),
+            **(
+                {"sizes": list(bandit.sizes), "weights": bandit.weights.tolist()}
+                if isinstance(bandit, ContextualBandit)
+                else {}
+            ),
         },
     }
 
@@ -290,9 +297,13 @@ def load_simulation(path: str | PathLike[str]) -> SimulationResult:
 
 def _from_content(content: dict[str, Any]) -> SimulationResult:
     data = content["bandit"]
-    bandit = LinearBandit(
-        data["arms"], data["theta"], data["noise_variance"], data["tie_tolerance"], data["optimal_arms"], data["labels"]
-    )
+    given = data["noise_variance"], data["tie_tolerance"], data["optimal_arms"], data["labels"]
+    bandit: LinearBandit | ContextualBandit
+    if "sizes" in data:
+        contexts = np.split(np.array(data["arms"], dtype=np.float64), np.cumsum(data["sizes"])[:-1])
+        bandit = ContextualBandit(tuple(contexts), data["theta"], data["weights"], *given)
+    else:
+        bandit = LinearBandit(data["arms"], data["theta"], *given)
     times = np.array(content["times"], dtype=np.int64)
     regret = np.array(content["regret"], dtype=np.float64)
     pulls = np.array(content["pulls"], dtype=np.int64)

@@ -1,19 +1,20 @@
-"""Playing the runs of a simulation: in this process, in joblib's, or on a Dask cluster; the results are the same."""
+"""Playing the runs of a simulation: in this process, in processes of its own, or on a Dask cluster; the results are the same."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption, MethodUnavailable
-from allocopt.base.long_runs.processes import WorkerDied, finished_results
+from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.long_runs.cluster import cluster_outcomes, connected, shared
+from allocopt.base.long_runs.processes import finished_results, results_of
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.store import Chunk
 from allocopt.policies.base import (
@@ -27,6 +28,7 @@ from allocopt.policies.base import (
     play_rounds,
 )
 from allocopt.policies.phase import Phase
+from allocopt.policies.rounds import Offers
 
 __all__ = ["Environment", "Experiment", "play_chunk", "played"]
 
@@ -41,7 +43,7 @@ class Experiment:
     """All that a chunk of runs needs; it travels to the workers."""
 
     policy: Any
-    bandit: LinearBandit
+    bandit: LinearBandit | ContextualBandit
     horizon: int
     times: IntArray
     entropy: Any
@@ -63,7 +65,9 @@ class Experiment:
     def setting(self) -> Setting:
         """What the policy is told; made once, so that its spanner and what policies keep in ``memo`` are computed once."""
         assumed = self.conditions.assumed_noise_variance
-        return Setting(self.bandit.arms, self.horizon, self.bandit.noise_variance if assumed is None else assumed)
+        sizes = self.bandit.sizes if isinstance(self.bandit, ContextualBandit) else ()
+        noise = self.bandit.noise_variance if assumed is None else assumed
+        return Setting(self.bandit.arms, self.horizon, noise, sizes=sizes)
 
     @property
     def pull_numbers(self) -> int:
@@ -82,38 +86,24 @@ class Experiment:
         return name if isinstance(name, str) else type(self.policy).__name__
 
 
-def played(experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any) -> Iterator[Chunk]:
-    """The chunks of runs (first, last + 1) as they are finished, in any order."""
-    if not todo:
-        return iter(())
-    if client is not None:
-        return _on_cluster(experiment, todo, client)
-    if workers == 1 or len(todo) == 1:
-        return (play_chunk(experiment, first, last) for first, last in todo)
-    return _on_processes(experiment, todo, min(workers, len(todo)))
+def played(
+    experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any
+) -> Generator[Chunk, None, None]:
+    """The chunks of runs (first, last + 1) as they are finished, in any order; closing it ends the work under way."""
+    if client is not None and todo:
+        yield from _on_cluster(experiment, todo, client)
+    elif workers == 1 or len(todo) <= 1:
+        for first, last in todo:
+            yield play_chunk(experiment, first, last)
+    else:
+        calls = ((experiment, first, last) for first, last in todo)
+        yield from finished_results(play_chunk, calls, min(workers, len(todo)))
 
 
-def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Iterator[Chunk]:
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise MethodUnavailable("client: needs dask.distributed: pip install 'allocopt[dask]'") from None
-    if not isinstance(client, distributed.Client):
-        raise InvalidOption(f"client: expected a dask.distributed.Client, got a {type(client).__name__}")
-    shared = client.scatter(experiment, broadcast=True)
-    futures = [client.submit(play_chunk, shared, first, last, pure=False) for first, last in todo]
-    try:
-        for future in distributed.as_completed(futures):
-            yield future.result()
-    finally:
-        client.cancel(futures)
-
-
-def _on_processes(experiment: Experiment, todo: list[tuple[int, int]], workers: int) -> Iterator[Chunk]:
-    try:
-        yield from finished_results(play_chunk, ((experiment, first, last) for first, last in todo), workers)
-    except WorkerDied as died:
-        raise AllocoptError(f"{died} (killed, or out of memory); the chunks that a checkpoint holds are kept") from None
+def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Generator[Chunk, None, None]:
+    with connected(client) as ready:
+        everywhere = shared(ready, experiment)
+        yield from results_of(partial(cluster_outcomes, ready, play_chunk), ((everywhere, *part) for part in todo))
 
 
 def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:
@@ -146,8 +136,9 @@ def _play_compiled(
     policy, setting = experiment.policy, experiment.setting
     k, d = setting.arms.shape
     block = max(1, _BLOCK_WORK // (20 + d * (k + d)))
-    blockwise = experiment.conditions.blockwise
-    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block, blockwise=blockwise):
+    blockwise, bandit = experiment.conditions.blockwise, experiment.bandit
+    offers = Offers.of(bandit.sizes, bandit.weights) if isinstance(bandit, ContextualBandit) else None
+    for _ in play_rounds(policy, fresh, ledger, setting, noise, own, block, blockwise=blockwise, offers=offers):
         pass
     phases: tuple[Phase, ...] = policy.phases(fresh, setting.horizon)
     return phases

@@ -7,22 +7,28 @@ in the same rounds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import re
 import time
+from collections.abc import Callable, Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from allocopt.base.atomic_files import file_path
+from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
+from allocopt.play.simulation.duration import warn_if_long
 from allocopt.play.simulation.identity import identity
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.runs import Environment, Experiment, played
@@ -47,7 +53,7 @@ _LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy an
 
 def simulate(
     policy: Any,
-    bandit: LinearBandit,
+    bandit: LinearBandit | ContextualBandit,
     horizon: int,
     runs: int,
     *,
@@ -71,8 +77,9 @@ def simulate(
     ----------
     policy : Policy, str or object with ``start``
         One of `allocopt.policies`, its name as on the command line ("LinUCB:a=2"), or your own (docs/policies.md).
-    bandit : LinearBandit
-        Rewards are ⟨x, θ⟩ plus Gaussian noise of its variance. Several optimal arms are fine: none of them costs anything.
+    bandit : LinearBandit or ContextualBandit
+        Rewards are ⟨x, θ⟩ plus Gaussian noise of its variance. Several optimal arms are fine: none of them costs anything. With
+        contexts each round draws one by its weight, and regret is against the best arm of that context (LinUCB, LinTS, OAM).
     horizon : int
         n, at least 3.
     runs : int
@@ -98,9 +105,9 @@ def simulate(
     keep_pulls : bool, optional
         Whether to keep the pulls at all ``times``, for `SimulationResult.pulls_at`; by default if they are at most 5·10⁷ numbers.
     workers : int, optional
-        Processes (joblib's loky). By default 1 for less than 10⁸ rounds in all, else one per core.
-    client : dask.distributed.Client, optional
-        Plays the runs on a Dask cluster instead.
+        Processes. By default 1 for less than 10⁸ rounds in all, else one per core.
+    client : dask.distributed.Client or str, optional
+        Plays the runs on a Dask cluster instead: a client, or the address of a scheduler.
     checkpoint : path, optional
         A folder that keeps every finished chunk of runs. The same call with the same folder goes on where it was stopped, by
         Ctrl-C, kill -9 or a power cut; a folder of another experiment is refused.
@@ -137,8 +144,12 @@ def simulate(
         entropy, spawn_key = _seed(rng, None if store is None else store.seed)
         conditions = Conditions.checked(bandit, noise, assumed_noise_variance, delay, batch, blockwise)
         experiment = Experiment(checked, bandit, horizon, grid, entropy, spawn_key, environment, conditions, keep)
-        conditions.check_policy(checked, experiment.policy_name, environment is not None)
+        contexts = isinstance(bandit, ContextualBandit)
+        conditions.check_policy(checked, experiment.policy_name, environment is not None, contexts)
         notes = _notes(experiment)
+        if experiment.compiled:
+            loop = checked.run_contexts if contexts else checked.run_blocks if blockwise else checked.run
+            say_before(f"simulate, {experiment.policy_name},", loop)
         size = _chunk_size(experiment, runs)
         chunks: dict[int, Chunk] = {}
         missing = [range(runs)]
@@ -148,13 +159,17 @@ def simulate(
             missing = store.run.missing(runs)
         todo = [(rows[i], min(rows[i] + size, rows.stop)) for rows in missing for i in range(0, len(rows), size)]
         done = sum(len(c.regret) for c in chunks.values())
-        for chunk in played(experiment, todo, _checked_workers(workers, client, horizon * (runs - done)), client):
-            if store is not None:
-                store.save(chunk)
-            chunks[chunk.first] = chunk
-            done += len(chunk.regret)
-            if callback is not None:
-                callback(done, runs, time.perf_counter() - started)
+        processes = _checked_workers(workers, client, horizon * (runs - done))
+        warn_if_long(experiment, runs - done, processes if client is None else 1)
+        under_way = played(experiment, todo, processes, client)
+        with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
+            for chunk in under_way:
+                if store is not None:
+                    store.save(chunk)
+                chunks[chunk.first] = chunk
+                done += len(chunk.regret)
+                if callback is not None:
+                    callback(done, runs, time.perf_counter() - started)
     ordered = [chunks[first] for first in sorted(chunks)]
     phases = tuple(of_run for chunk in ordered for of_run in chunk.phases)
     pulls = np.concatenate([c.pulls for c in ordered]).reshape(runs, -1, bandit.n_arms)
@@ -174,6 +189,20 @@ def simulate(
     )
 
 
+@contextlib.contextmanager
+def _interruptible(done: Callable[[], int], runs: int, folder: Path | None) -> Iterator[None]:
+    """Ctrl-C says what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept without a checkpoint"
+            if folder is None
+            else f"{done()} of {runs} runs are kept in {folder}"
+        )
+        raise Interrupted(None, f"interrupted; {kept}") from None
+
+
 def default_times(horizon: int) -> IntArray:
     """Ten times per factor of ten, from 1 to the horizon.
 
@@ -191,8 +220,8 @@ def default_times(horizon: int) -> IntArray:
 
 
 def _check_bandit(bandit: Any) -> None:
-    if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+    if not isinstance(bandit, LinearBandit | ContextualBandit):
+        raise InvalidInstance(f"bandit: expected a LinearBandit or a ContextualBandit, got a {type(bandit).__name__}")
 
 
 def _checked_policy(policy: Any) -> Any:
@@ -306,9 +335,10 @@ def _notes(experiment: Experiment) -> tuple[str, ...]:
     best = len(bandit.optimal_arms)
     if best == bandit.n_arms:
         found.append("every arm is optimal: the regret is zero whatever is played")
-    elif best > 1:
+    elif best > getattr(bandit, "n_contexts", 1):
         found.append(
-            f"{best} arms are optimal: none of them costs anything; the paper's guarantee for its policy assumes a single one"
+            f"{best} {'arms' if isinstance(bandit, LinearBandit) else 'pairs (context, arm)'} are optimal: none of them costs "
+            "anything; the paper's guarantee for its policy assumes a single one"
         )
     if isinstance(experiment.policy, Policy):
         found.extend(experiment.policy.notes(experiment.setting))

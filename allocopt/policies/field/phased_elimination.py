@@ -17,10 +17,11 @@ from allocopt.actions.spanner import barycentric_spanner
 from allocopt.base.errors import InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.programs import g_optimal
-from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_blocks
+from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
+from allocopt.policies.field.batches import Batch, learn_sum, next_due, rounds_due
 from allocopt.solving.solve import solve
 
-__all__ = ["PhasedElimination"]
+__all__ = ["PhasedElimination", "g_optimal_design"]
 
 _MOST_PHASES = 256  # ε is 10^-77 times the first one by then: what is left is played as if there were one arm
 _TOL = 1e-6  # of the designs: pulls are rounded up to whole numbers anyway
@@ -29,14 +30,8 @@ _TOL = 1e-6  # of the designs: pulls are rounded up to whole numbers anyway
 class _State(NamedTuple):
     alive: IntArray
     """1 for arms that are left."""
-    due: IntArray
-    """Pulls that are still to be made in this phase."""
-    pulls: IntArray
+    batch: Batch
     """Of this phase."""
-    sums: Array
-    """Of the rewards of this phase."""
-    at: IntArray
-    """Length 1: arms before this one have had their pulls."""
     phase: IntArray
     """Length 1: how many phases have begun."""
     starts: IntArray
@@ -47,28 +42,22 @@ class _State(NamedTuple):
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    for i in range(state.at[0], len(state.due)):
-        if state.due[i] > 0:
-            state.at[0] = i
-            return i
-    return PAUSE
+    return next_due(state.batch)
 
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    _learn(state, t, arm, 1, reward)
+    learn_sum(state.batch, arm, 1, reward)
 
 
 @compiled
 def _stay(state: Any, t: Any, arm: Any) -> Any:
-    return state.due[arm]
+    return rounds_due(state.batch, arm)
 
 
 @compiled
 def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    state.due[arm] -= count
-    state.pulls[arm] += count
-    state.sums[arm] += total
+    learn_sum(state.batch, arm, count, total)
 
 
 @entry
@@ -120,9 +109,8 @@ class PhasedElimination(Policy):
     def initial_state(self, setting: Setting) -> _State:
         """Before the first phase: nothing is due, so the first round has it planned."""
         k = setting.n_arms
-        zeros = [np.zeros(k, np.int64) for _ in range(3)]
-        small = [np.zeros(n, np.int64) for n in (1, 1, _MOST_PHASES, _MOST_PHASES)]
-        return _State(np.ones(k, np.int64), zeros[0], zeros[1], np.zeros(k), small[0], small[1], small[2], small[3])
+        small = [np.zeros(n, np.int64) for n in (1, _MOST_PHASES, _MOST_PHASES)]
+        return _State(np.ones(k, np.int64), Batch.blank(k), small[0], small[1], small[2])
 
     def plan(self, state: _State, t: int, setting: Setting) -> None:
         """Between two phases: drop arms, then design the next one."""
@@ -133,16 +121,17 @@ class PhasedElimination(Policy):
         number += 1
         state.phase[0] = number
         state.starts[number - 1], state.left[number - 1] = t, len(survivors)
-        state.pulls[:] = 0
-        state.sums[:] = 0.0
-        state.at[0] = 0
-        coordinates, design = _design(setting, survivors)
+        state.batch.forget()
+        coordinates, design = g_optimal_design("PhasedElimination", setting, survivors)
+        due = np.zeros(setting.n_arms, np.int64)
         if number == _MOST_PHASES or coordinates is None:
-            state.due[survivors[0]] = setting.horizon
+            due[survivors[0]] = setting.horizon
+            state.batch.begin(due)
             return
         log_level = math.log(setting.n_arms * number * (number + 1) / self._delta(setting))
         wanted = 2.0 * setting.noise_variance * design * log_level / self._precision(number) ** 2
-        state.due[survivors] = np.ceil(np.minimum(wanted, setting.horizon)).astype(np.int64)
+        due[survivors] = np.ceil(np.minimum(wanted, setting.horizon)).astype(np.int64)
+        state.batch.begin(due)
 
     def _precision(self, phase: int) -> float:
         return self.scale * 2.0**-phase
@@ -153,10 +142,10 @@ class PhasedElimination(Policy):
     def _eliminate(self, state: _State, number: int, setting: Setting) -> None:
         """Least squares from this phase alone; arms that are clearly worse than the best one go."""
         survivors = np.flatnonzero(state.alive)
-        coordinates, _ = _design(setting, survivors)
+        coordinates, _ = g_optimal_design("PhasedElimination", setting, survivors)
         assert coordinates is not None  # or the phase would not have ended
-        gram = coordinates.T @ (state.pulls[survivors, None] * coordinates)
-        means = coordinates @ np.linalg.solve(gram, coordinates.T @ state.sums[survivors])
+        gram = coordinates.T @ (state.batch.pulls[survivors, None] * coordinates)
+        means = coordinates @ np.linalg.solve(gram, coordinates.T @ state.batch.sums[survivors])
         state.alive[survivors[means.max() - means > 2.0 * self._precision(number)]] = 0
 
     def opening(self, setting: Setting) -> int:
@@ -176,7 +165,7 @@ class PhasedElimination(Policy):
         """Whether the first phase is longer than the horizon."""
         state = self.initial_state(setting)
         self.plan(state, 1, setting)
-        length, n = int(state.due.sum()), setting.horizon
+        length, n = int(state.batch.due.sum()), setting.horizon
         if length < n or setting.n_arms == 1:
             return ()
         return (
@@ -185,7 +174,7 @@ class PhasedElimination(Policy):
         )
 
 
-def _design(setting: Setting, survivors: IntArray) -> tuple[Array | None, Array]:
+def g_optimal_design(policy: str, setting: Setting, survivors: IntArray) -> tuple[Array | None, Array]:
     """Coordinates of the surviving arms in their own span, and the G-optimal allocation; None if they are all the same."""
     key = ("G-optimal", survivors.tobytes())
     if key not in setting.memo:
@@ -197,7 +186,7 @@ def _design(setting: Setting, survivors: IntArray) -> tuple[Array | None, Array]
             solution = solve(g_optimal(coordinates), tol=_TOL)
             if not math.isfinite(solution.upper):
                 reason = solution.stats.get("reason", "no reason given")
-                raise SolverFailed(f"PhasedElimination: no G-optimal design for {len(survivors)} arms: {reason}")
+                raise SolverFailed(f"{policy}: no G-optimal design for {len(survivors)} arms: {reason}")
             setting.memo[key] = coordinates, solution.allocation
     found: tuple[Array | None, Array] = setting.memo[key]
     return found

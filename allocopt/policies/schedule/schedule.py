@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array, IntArray, frozen, whole_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, whole_number
 from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
 from allocopt.model.solution import Solution
@@ -45,7 +45,29 @@ __all__ = ["Schedule"]
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Tabular):
-    """Whole pulls and an order of play, made by `Schedule.from_solution`. Rounds are counted from 1, after ``played``."""
+    """Whole pulls and an order of play, made by `Schedule.from_solution`. Rounds are counted from 1, after ``played``.
+
+    Attributes
+    ----------
+    solution : Solution
+        What it was made from.
+    horizon : int
+        n: all rounds, those already played included.
+    order : str
+        "interleaved", "explore-first" or "tracking".
+    rounding : str
+        "ceiling", "efficient" or "listing": how real-valued pulls became whole ones.
+    allocation : array, shape (k,)
+        T: real-valued pulls, inf on free arms.
+    scale : float
+        T = scale · (the solution's allocation); constraints are held to radius/scale.
+    required : array, shape (k,)
+        Whole pulls that are wanted in all, those already played included; inf on free arms.
+    played : array of int, shape (k,)
+        Pulls before the schedule begins.
+    labels : tuple of str or None
+        Names of the arms.
+    """
 
     solution: Solution
     horizon: int
@@ -66,7 +88,7 @@ class Schedule(Tabular):
         cls,
         solution: Solution,
         horizon: float,
-        played: Any = None,
+        played: ArrayLike | None = None,
         *,
         order: str = "interleaved",
         rounding: str | None = None,

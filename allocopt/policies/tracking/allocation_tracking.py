@@ -1,19 +1,20 @@
 r"""AllocationTracking: solves the regret program for its estimates, again and again, and plays what remains of the solution.
 
-After a spanner has been played once, let x̂ be the leader, Δ̂ the estimated gaps and
+After a spanner has been played once, let x̂ be the leader, Δ̂ the estimated gaps, s_x = σ||x − x̂||_{G^-1} and
 
-    E_x = Δ̂_x²/(2σ²||x − x̂||²_{G^-1}),
+    E_x = Δ̂_x²/(2 s_x²),
 
 the evidence against rival x: the generalised likelihood ratio of all observations against the parameters for which x is at
-least as good as x̂. With κ_x the regret that one unit of it costs (at the best arm for it), x is worth
+least as good as x̂. *Whether* to explore is asked at every look, as `OptimalTracking` does (`looking`): while the information of
+some arm y is worth more than it costs, b(y) > Δ̂_y. *Where* is asked of the solved allocation. With κ_x the regret that one unit
+of E_x costs (at the best arm for it, now), the evidence that is worth its price is the E with
 
-    β_x(t) = L + log(1 + L),      L = log(1 + t·Δ̂_x/κ_x),
+    E − log(1 + E) + (3/2) log E = log(prudence·t·Δ̂_x/κ_x) − log(4√π),
 
-units: at time t a mistake costs t·Δ̂_x, evidence E makes it e^E times less probable, and log(1 + L) is for looking again and
-again. While E_x >= β_x for all rivals the leader is played. Else the `Allocator` solves the regret program (Definition 9,
-`def:opt`) at the level β = max β_x, with gaps Δ̂_x√(β/β_x) so that the constraint of x is E_x >= β_x; the schedule is what remains of
-α·β after all pulls so far, in proportion, and the leader as often as all others together. It is followed until the test is
-passed, the leader changes, or one twentieth has been added to what was explored; then it looks afresh.
+and the `Allocator` solves the regret program (Definition 9, `def:opt`) with the constraints E_x >= that (`required_evidence`).
+The schedule is what remains of its solution after all pulls so far: of the arms that it still wants and that are worth their
+price, the one that is furthest behind is played, or, where there is none, the one that saves most per regret. A plan is
+made afresh when the leader has changed, a twentieth has been added to what was explored, or a tenth to all rounds.
 Nothing is ever discarded.
 
 Why this is asymptotically optimal: docs/allocation-tracking.md.
@@ -28,116 +29,113 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import SolverFailed
-from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_blocks
-from allocopt.policies.linear import LeastSquares, absorb, absorb_first, refresh
 from allocopt.policies.linucb import spanner_note
-from allocopt.policies.schedule.cursor import NOTHING_LEFT, Cursor, count_pulls, due
+from allocopt.policies.schedule.cursor import NOTHING_LEFT, Cursor, count_pulls
 from allocopt.policies.schedule.schedule import Schedule
+from allocopt.policies.tracking.estimate import Estimate, hold
+from allocopt.policies.tracking.looking import View, look
+from allocopt.policies.tracking.optimal_tracking import PULLS_PER_REPEAT
 from allocopt.solving.allocator import Allocator
 
 __all__ = ["AllocationTracking", "required_evidence"]
 
 _TOL = 1e-4  # of α: it is made of estimates
-_PULLS_PER_REPEAT = (
-    100  # an arm is played for 1/100 of its pulls so far before the policy looks again, as in OptimalTracking
-)
 _LOOKS_PER_PLAN = 20  # a plan is for 1/20 of the rounds that were explored so far
-_ROUNDS_PER_PLAN = 10  # κ is computed afresh after 1/10 of the rounds so far, even if nothing is to be explored
+_ROUNDS_PER_PLAN = 10  # and for 1/10 of all rounds
+_LEAST_GAP = 1e-3  # of s_x: gaps below are taken for this, of which the constraint s_x <= … hardly depends
 
 
 class _State(NamedTuple):
-    ls: LeastSquares
-    """Pulls and sums of every round; the rest as of the last look, or later."""
-    noise: float
-    """σ²."""
+    sight: View
     prudence: float
     leader: IntArray
-    """Length 1, as are the next ones: x̂ as of the last plan; −1 before the first."""
+    """Length 1, as are the next ones: x̂ as of the last look; −1 before the first."""
+    planned: IntArray
+    """x̂ as of the last plan."""
     arm: IntArray
     """What the last look chose."""
     until: IntArray
     """Before this round the arm is played without looking."""
-    stale: IntArray
-    """1 if pulls and sums have moved on from the estimates."""
     budget: IntArray
-    """Rounds of the schedule that may be played before the next plan."""
+    """Rounds of exploration before the next plan."""
     expires: IntArray
     """The round from which on the plan is too old."""
     schedule: Cursor
     """What remains to be explored."""
-    prices: Array
-    """κ, as of the last plan."""
-    images: Array
-    """Scratch, shape (r,)."""
     plans: IntArray
-    solves: IntArray
     explored: IntArray
     last_explored: IntArray
     leader_changes: IntArray
 
 
-@compiled
+@entry
 def required_evidence(stake: Any) -> Any:
-    """β = L + log(1 + L) with L = log(1 + stake): units of evidence that are worth their price."""
-    level = math.log1p(stake)
-    return level + math.log1p(level)
+    """E with E − log(1 + E) + (3/2) log E = log(stake) − log(4√π): evidence that is worth its price.
+
+    There R·∂L/∂log s², what more evidence saves (with the factor 1 + E for looking again and again), is what it costs:
+    R Δ φ(√(2E))(1 + E)/(2√(2E)) = κ·E.
+    """
+    goal = math.log(stake) - math.log(4.0 * math.sqrt(math.pi))
+    x = (
+        goal / 1.5 if goal < 0.0 else math.log1p(goal)
+    )  # log E; the left side is increasing in it, and convex from there
+    for _ in range(50):
+        e = math.exp(x)
+        step = (e - math.log1p(e) + 1.5 * x - goal) / (e - e / (1.0 + e) + 1.5)
+        x -= step
+        if abs(step) < 1e-12:
+            break
+    return math.exp(x)
 
 
 @compiled
-def _squared_distance(ls: Any, i: Any, leader: Any, difference: Any) -> Any:
-    """||x − x̂||²_{G^-1}."""
-    r = len(difference)
-    for a in range(r):
-        difference[a] = ls.features[a, i] - ls.features[a, leader]
-    total = 0.0
-    for a in range(r):
-        image = 0.0
-        for b in range(r):
-            image += ls.inverse[a, b] * difference[b]
-        total += image * difference[a]
-    return total
+def _place_of(near: Any, arm: Any) -> Any:
+    """Where an arm is among the near arms, which are in order; −1 if it is not."""
+    low, high = 0, near.size[0]
+    while low < high:
+        middle = (low + high) // 2
+        if near.arms[middle] < arm:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < near.size[0] and near.arms[low] == arm else -1
 
 
 @compiled
-def _certain(state: Any, leader: Any, t: Any) -> Any:
-    """Whether the evidence against every rival is what it is worth."""
-    ls = state.ls
-    for i in range(len(ls.means)):
-        gap = ls.means[leader] - ls.means[i]
-        if i == leader or not gap > 0.0 or not state.prices[i] > 0.0:
+def _most_behind(schedule: Any, sight: Any) -> Any:
+    """The place in the schedule of the arm to explore: wanted, worth its price, and the furthest behind; or `NOTHING_LEFT`."""
+    best, least = NOTHING_LEFT, 1.0
+    for place in range(schedule.size[0]):
+        i = _place_of(sight.near, schedule.arms[place])
+        if i < 0 or not sight.savings[i] > sight.near.gaps[i]:
             continue
-        needed = required_evidence(state.prudence * t * gap / state.prices[i])
-        if gap * gap < 2.0 * state.noise * needed * _squared_distance(ls, i, leader, state.images):
-            return False
-    return True
+        when = (schedule.counts[place] + 0.5) / schedule.shares[place]
+        if when < least:
+            best, least = place, when
+    return best
 
 
 @compiled
 def _look(state: Any, t: Any) -> Any:
-    ls = state.ls
-    if state.stale[0]:
-        refresh(ls)
-        state.stale[0] = 0
-    leader = 0
-    for i in range(1, len(ls.means)):
-        if ls.means[i] > ls.means[leader]:
-            leader = i
-    if leader != state.leader[0] or t >= state.expires[0]:
-        return PAUSE
-    if _certain(state, leader, t):
-        state.arm[0] = leader
-        state.until[0] = t + max(1, ls.pulls[leader] // _PULLS_PER_REPEAT)
-        return leader
-    place = due(state.schedule) if state.budget[0] > 0 else NOTHING_LEFT
-    if place == NOTHING_LEFT:
-        return PAUSE
-    arm = state.schedule.arms[place]
-    wanted = int(state.schedule.shares[place]) - state.schedule.counts[place]
-    count = max(1, min(ls.pulls[arm] // _PULLS_PER_REPEAT, wanted, state.budget[0]))
-    count_pulls(state.schedule, place, count)
-    state.budget[0] -= count
+    sight = state.sight
+    pulls = sight.estimate.pulls
+    place, best = look(sight, t, state.prudence * t)
+    leader, arm = sight.near.arms[place], sight.near.arms[best]
+    if leader != state.leader[0]:
+        state.leader_changes[0] += state.leader[0] >= 0
+        state.leader[0] = leader
+    count = max(1, pulls[arm] // PULLS_PER_REPEAT)
+    if arm != leader:
+        if leader != state.planned[0] or t >= state.expires[0] or state.budget[0] <= 0:
+            return PAUSE
+        wanted = _most_behind(state.schedule, sight)
+        if wanted != NOTHING_LEFT:
+            arm = state.schedule.arms[wanted]
+            count = max(1, min(pulls[arm] // PULLS_PER_REPEAT, state.budget[0]))
+            count_pulls(state.schedule, wanted, count)
+        state.budget[0] -= count
     state.arm[0] = arm
     state.until[0] = t + count
     return arm
@@ -145,8 +143,8 @@ def _look(state: Any, t: Any) -> Any:
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    if t <= len(state.ls.first):
-        return state.ls.first[t - 1]
+    if t <= len(state.sight.estimate.first):
+        return state.sight.estimate.first[t - 1]
     if t < state.until[0]:
         return state.arm[0]
     return _look(state, t)
@@ -154,17 +152,8 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
 
 @compiled
 def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    ls = state.ls
-    if t <= len(ls.first):
-        absorb_first(ls, t - 1, total)
-        return
-    if count == 1 and state.until[0] == t + 1 and not state.stale[0]:
-        absorb(ls, arm, total)  # the next round looks, and this one is all that is new
-    else:
-        ls.pulls[arm] += count
-        ls.sums[arm] += total
-        state.stale[0] = 1
-    if arm != state.leader[0]:
+    hold(state.sight.estimate, t, arm, count, total)
+    if t > len(state.sight.estimate.first) and arm != state.leader[0]:
         state.explored[0] += count
         state.last_explored[0] = t + count - 1
 
@@ -176,7 +165,7 @@ def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
 
 @compiled
 def _stay(state: Any, t: Any, arm: Any) -> Any:
-    return 1 if t <= len(state.ls.first) else state.until[0] - t
+    return 1 if t <= len(state.sight.estimate.first) else state.until[0] - t
 
 
 @entry
@@ -191,7 +180,7 @@ def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, 
 
 @dataclass(frozen=True)
 class AllocationTracking(Policy):
-    r"""Solve for the estimates, play what remains of the solution while the evidence asks for it, and look again.
+    r"""Solve for the estimates, play what remains of the solution while information pays, and look again.
 
     Parameters
     ----------
@@ -221,61 +210,45 @@ class AllocationTracking(Policy):
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
-        k = setting.n_arms
         return _State(
-            ls=LeastSquares.of(setting.spanner.coefficients, setting.spanner.indices, 0.0, np.ones(k)),
-            noise=setting.noise_variance,
+            sight=View.blank(Estimate.blank(setting, np.ones(setting.n_arms)), False, 0.0),
             prudence=self.prudence,
             leader=np.full(1, -1, np.int64),
+            planned=np.full(1, -1, np.int64),
             arm=np.zeros(1, np.int64),
             until=np.zeros(1, np.int64),
-            stale=np.zeros(1, np.int64),
             budget=np.zeros(1, np.int64),
             expires=np.zeros(1, np.int64),
-            schedule=Cursor.blank(k),
-            prices=np.zeros(k),
-            images=np.zeros(len(setting.spanner.indices)),
+            schedule=Cursor.blank(setting.n_arms),
             plans=np.zeros(1, np.int64),
-            solves=np.zeros(1, np.int64),
             explored=np.zeros(1, np.int64),
             last_explored=np.zeros(1, np.int64),
             leader_changes=np.zeros(1, np.int64),
         )
 
     def plan(self, state: _State, t: int, setting: Setting) -> None:
-        """κ for the estimates as they are, and the schedule of what remains where the evidence is not enough."""
-        ls = state.ls
-        coordinates = setting.spanner.coefficients
-        leader = int(np.argmax(ls.means))
-        if leader != state.leader[0]:
-            state.leader_changes[0] += int(state.leader[0] >= 0)
-            state.leader[0] = leader
-        gaps = ls.means[leader] - ls.means
-        gaps[gaps <= TIE * (np.abs(ls.means) + abs(ls.means[leader]))] = 0.0
-        images = ls.inverse @ (coordinates - coordinates[leader]).T
-        squares = ((coordinates - coordinates[leader]).T * images).sum(axis=0)
-        state.prices[:] = _regret_of_evidence(coordinates, ls.widths, images, squares, gaps, setting.noise_variance)
-        state.expires[0] = t + max(1, t // _ROUNDS_PER_PLAN)
+        """The schedule of what remains of the allocation that is worth its price, for the estimates as they are."""
+        estimate = state.sight.estimate
+        coordinates, leader = setting.spanner.coefficients, int(state.leader[0])
+        needed, gaps = evidence_to_collect(
+            estimate, coordinates, leader, state.prudence * t, float(state.sight.expected[0])
+        )
         state.plans[0] += 1
+        state.planned[0] = leader
         state.budget[0] = max(1, int(state.explored[0]) // _LOOKS_PER_PLAN)
-        rivals = np.flatnonzero((gaps > 0.0) & (state.prices > 0.0))
-        stakes = np.log1p(self.prudence * t * gaps[rivals] / state.prices[rivals])
-        needed = stakes + np.log1p(stakes)
+        state.expires[0] = t + max(1, t // _ROUNDS_PER_PLAN)
         wanted = np.zeros(len(gaps))
-        if (gaps[rivals] ** 2 < 2.0 * setting.noise_variance * needed * squares[rivals]).any():
+        if needed.any():
             level = float(needed.max())
-            gaps[rivals] *= np.sqrt(level / needed)
+            gaps[needed > 0.0] *= np.sqrt(level / needed[needed > 0.0])
             solution = self._allocator(state, setting).solve(gaps)
             if not math.isfinite(solution.upper):
                 reason = solution.stats.get("reason", "no reason given")
                 raise SolverFailed(
                     f"AllocationTracking: the program for the estimated gaps could not be solved: {reason}"
                 )
-            state.solves[0] += 1
             scale = 2.0 * setting.noise_variance * level
-            wanted = Schedule.from_solution(solution, setting.horizon, ls.pulls, level=scale).wanted
-        # what the leader lacks to have been played as often as all others; or all, if only its own rounds can tell more
-        wanted[leader] = max(float(state.explored[0] - ls.pulls[leader]), 0.0 if wanted.any() else 1.0)
+            wanted = Schedule.from_solution(solution, setting.horizon, estimate.pulls, level=scale).wanted
         state.schedule.begin("tracking", wanted, np.zeros(0, np.int64), setting.horizon)
 
     def _allocator(self, state: _State, setting: Setting) -> Allocator:
@@ -289,12 +262,12 @@ class AllocationTracking(Policy):
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """The spanner; tracking, up to the last round that was spent on exploration; and exploiting since."""
-        spanner = min(len(state.ls.first), horizon)
+        spanner = min(len(state.sight.estimate.first), horizon)
         found = [Phase("spanner", 1, spanner)]
         last = max(int(state.last_explored[0]), spanner)
         if last > spanner:
             summary = (
-                f"{int(state.explored[0])} rounds explored, {int(state.solves[0])} solves, "
+                f"{int(state.explored[0])} rounds explored, {int(state.plans[0])} solves, "
                 f"{int(state.leader_changes[0])} changes of leader"
             )
             found.append(Phase("tracking", spanner + 1, last - spanner, summary))
@@ -307,18 +280,27 @@ class AllocationTracking(Policy):
         return spanner_note(setting)
 
 
-def _regret_of_evidence(
-    coordinates: Array, widths: Array, images: Array, squares: Array, gaps: Array, noise_variance: float
-) -> Array:
-    """κ: the regret of one more unit of evidence against each rival, where it is cheapest; 0 for the leader and its copies.
+def evidence_to_collect(
+    estimate: Estimate, coordinates: Array, leader: int, rounds: float, expected: float
+) -> tuple[Array, Array]:
+    """The evidence against each rival that is worth its price, and the gaps that it is about.
 
-    A pull of y multiplies ||x − x̂||²_{G^-1} by 1 − ⟨y, G^-1(x − x̂)⟩²/((1 + ||y||²_{G^-1})||x − x̂||²_{G^-1}).
+    Both are 0 for the leader and its copies. κ_x is the least of (Δ̂_y + ``expected``)/(what a pull of y adds to E_x) over all
+    arms y but the leader: a pull of y multiplies s_x² by 1 − ⟨y, G^-1(x − x̂)⟩²/((1 + ||y||²_{G^-1})||x − x̂||²_{G^-1}).
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        evidence = gaps**2 / (2.0 * noise_variance * squares)
-        shrinking = (coordinates @ images) ** 2 / (1.0 + np.maximum(widths, 0.0))[:, None] / squares
-        price = gaps[:, None] / (shrinking * evidence)
-    price[~(gaps > 0.0)] = np.inf  # the leader, which is played anyway
-    price[:, ~((gaps > 0.0) & (squares > 0.0))] = np.inf
-    cheapest: Array = np.where(np.isnan(price), np.inf, price).min(axis=0)
-    return np.where(np.isfinite(cheapest), cheapest, 0.0)
+    away = coordinates - coordinates[leader]
+    images = away @ estimate.inverse
+    squares = np.maximum((images * away).sum(axis=1), 0.0)
+    widths = np.maximum(((coordinates @ estimate.inverse) * coordinates).sum(axis=1), 0.0)
+    gaps = np.maximum(-(away @ estimate.theta), _LEAST_GAP * np.sqrt(estimate.noise * squares))
+    rivals = np.flatnonzero(gaps > 0.0)
+    needed, about = np.zeros(len(gaps)), np.zeros(len(gaps))
+    told = (coordinates[rivals] @ images[rivals].T) ** 2 / (1.0 + widths[rivals])[:, None]  # by a pull of y (rows) on x
+    with np.errstate(divide="ignore"):
+        price = ((gaps[rivals] + expected)[:, None] / told).min(axis=0) if len(rivals) else np.zeros(0)
+    for x, cost in zip(rivals.tolist(), price.tolist(), strict=True):
+        if squares[x] > 0.0 and math.isfinite(cost) and cost > 0.0:
+            evidence = gaps[x] ** 2 / (2.0 * estimate.noise * squares[x])
+            stake = rounds * gaps[x] * evidence / (cost * squares[x])
+            needed[x], about[x] = required_evidence(stake), gaps[x]
+    return needed, about

@@ -7,11 +7,13 @@ After a spanner has been played once, let x̂ be the leader (the best estimated 
 s_x = σ||x − x̂||_{G^-1} and z_x = Δ̂_x/s_x. If x̂ is played from now on, the expected loss per round to arm x is
 L_x = s_x (φ(z_x) − z_x Φ(−z_x)), so with R rounds to come one pull of y saves about
 
-    b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = R σ² φ(z_x)(1 + z_x²/2)/(2 s_x),
+    b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = ν_x R σ² φ(z_x)(1 + z_x²/2) q_x/(2 s_x),
 
-because ∂L/∂s = φ(z). (The factor 1 + z²/2 is for looking again and again; it also brings the slope close to c soon.) An
-arm y is worth exploring while b(y) exceeds its price Δ̂_y. Of these arms and the leader, the policy plays the one that
-saves most per regret, b(y)/(Δ̂_y + Σ_x L_x): all of them, x̂ too, are charged with the regret expected of x̂.
+because ∂L/∂s = φ(z). ν_x is the part of x that is new beside the other rivals (`directions`: copies count once); the factor
+1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait. An arm y is worth
+exploring while b(y) exceeds its price Δ̂_y. Of these arms and the leader, the policy plays the one that saves most per
+regret, b(y)/(Δ̂_y + Σ_x ν_x L_x): all of them, x̂ too, are charged with the regret expected of x̂. Only arms that can matter are
+looked at (`near_arms`).
 
 Why this tracks the optimal allocation: b(y) <= Δ̂_y for all y, with equality where exploration goes on, are the KKT
 conditions of the regret program with the multipliers λ, which decay like R exp(−Δ̂_x²/(2s_x²)). So exploration ends where
@@ -20,33 +22,29 @@ conditions of the regret program with the multipliers λ, which decay like R exp
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
-from allocopt.base.validation import Array, IntArray, positive_number
+from allocopt.base.validation import IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
-from allocopt.policies.linear import LeastSquares, absorb, absorb_first, refresh
 from allocopt.policies.linucb import spanner_note
+from allocopt.policies.tracking.estimate import Estimate, hold
+from allocopt.policies.tracking.looking import View, look
 
-__all__ = ["OptimalTracking", "TrackingCounters"]
+__all__ = ["PULLS_PER_REPEAT", "OptimalTracking", "TrackingCounters"]
 
 _OUTLOOKS = ("anytime", "horizon")
-_PULLS_PER_REPEAT = 100
+_NOISES = ("given", "estimated")
+PULLS_PER_REPEAT = 100
 """A chosen arm is played for 1/100 of its pulls so far (at least once) before the policy looks again. Reactions come at most
 one per cent late, a round is as cheap as its random number, and there are at most about 100·k·(1 + log n) decisions."""
-_ROOT_TWO = math.sqrt(2.0)
-_DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)  # φ(0)
 
 
 class _State(NamedTuple):
-    ls: LeastSquares
-    """Pulls and sums of every round; the rest as of the last decision, or later."""
-    noise: float
-    """σ²."""
+    sight: View
     prudence: float
     horizon: int
     """n, or 0 if the policy does not look at it."""
@@ -56,162 +54,56 @@ class _State(NamedTuple):
     """What the last decision chose."""
     until: IntArray
     """Before this round the arm is played without looking."""
-    stale: IntArray
-    """1 if pulls and sums have moved on from the estimates."""
     decisions: IntArray
     explored: IntArray
     """Rounds in which another arm than the leader was played, after the spanner."""
     last_explored: IntArray
     leader_changes: IntArray
-    prices: Array
-    """P with b(y) = yᵀPy/(1 + ||y||²_{G^-1}), shape (r, r)."""
-    differences: Array
-    """x − x̂, shape (r, k)."""
-    images: Array
-    """G^-1(x − x̂), shape (r, k)."""
-    squares: Array
-    """||x − x̂||²_{G^-1}."""
-    savings: Array
-    """b."""
-
-
-@compiled
-def _distances_from_leader(state: Any, leader: Any) -> None:
-    """G^-1(x − x̂) and ||x − x̂||²_{G^-1} of all arms; inner loops run over arms."""
-    ls, differences, images, squares = state.ls, state.differences, state.images, state.squares
-    r, k = ls.features.shape
-    for a in range(r):
-        for i in range(k):
-            differences[a, i] = ls.features[a, i] - ls.features[a, leader]
-            images[a, i] = 0.0
-    for i in range(k):
-        squares[i] = 0.0
-    for a in range(r):
-        for b in range(r):
-            x = ls.inverse[a, b]
-            for i in range(k):
-                images[a, i] += x * differences[b, i]
-        for i in range(k):
-            squares[i] += images[a, i] * differences[a, i]
-
-
-@compiled
-def _compute_prices(state: Any, leader: Any, rounds: Any) -> Any:
-    """P = Σ_x λ_x uuᵀ with u = G^-1(x − x̂), its lower triangle; returns Σ_x L_x, the regret per round expected of x̂."""
-    ls, prices, images = state.ls, state.prices, state.images
-    r, k = ls.features.shape
-    for a in range(r):
-        for b in range(a + 1):
-            prices[a, b] = 0.0
-    expected = 0.0
-    for i in range(k):
-        if not state.squares[i] > 0.0:  # the leader itself, and its duplicates
-            continue
-        deviation = math.sqrt(state.noise * state.squares[i])
-        z = (ls.means[leader] - ls.means[i]) / deviation
-        density = _DENSITY_AT_ZERO * math.exp(-0.5 * z * z)
-        if density == 0.0:
-            continue
-        expected += deviation * max(density - 0.5 * z * math.erfc(z / _ROOT_TWO), 0.0)
-        weight = state.prudence * rounds * state.noise * density * (1.0 + 0.5 * z * z) / (2.0 * deviation)
-        for a in range(r):
-            along = weight * images[a, i]
-            for b in range(a + 1):
-                prices[a, b] += along * images[b, i]
-    return expected
-
-
-@compiled
-def _compute_savings(state: Any) -> None:
-    """b(y) of all arms: what one pull is expected to save in the rounds to come."""
-    ls, savings = state.ls, state.savings
-    r, k = ls.features.shape
-    for i in range(k):
-        savings[i] = 0.0
-    for a in range(r):
-        for b in range(a + 1):
-            x = state.prices[a, b] if a == b else 2.0 * state.prices[a, b]
-            for i in range(k):
-                savings[i] += x * ls.features[a, i] * ls.features[b, i]
-    for i in range(k):
-        savings[i] = ls.weights[i] * savings[i] / (1.0 + ls.weights[i] * max(ls.widths[i], 0.0))
 
 
 @compiled
 def _decide(state: Any, t: Any) -> Any:
     """The arm of round t, from everything that was observed before it."""
-    ls, savings = state.ls, state.savings
-    k = len(ls.means)
-    if state.stale[0]:
-        refresh(ls)
-        state.stale[0] = 0
-    leader = 0
-    for i in range(1, k):
-        if ls.means[i] > ls.means[leader]:
-            leader = i
+    sight = state.sight
     rounds = state.horizon - t + 1 if state.horizon > 0 else t
-    _distances_from_leader(state, leader)
-    expected = _compute_prices(state, leader, rounds)
-    _compute_savings(state)
-    best = leader
-    top = savings[leader] / expected if expected > 0.0 else 0.0
-    for i in range(k):
-        gap = ls.means[leader] - ls.means[i]
-        if i != leader and savings[i] > gap and savings[i] > top * (gap + expected):
-            best, top = i, savings[i] / (gap + expected)
+    place, best = look(sight, t, state.prudence * rounds)
+    leader, chosen = sight.near.arms[place], sight.near.arms[best]
     state.decisions[0] += 1
     if leader != state.leader[0]:
         if state.leader[0] >= 0:
             state.leader_changes[0] += 1
         state.leader[0] = leader
-    state.arm[0] = best
-    state.until[0] = t + max(1, ls.pulls[best] // _PULLS_PER_REPEAT)
-    return best
+    state.arm[0] = chosen
+    state.until[0] = t + max(1, sight.estimate.pulls[chosen] // PULLS_PER_REPEAT)
+    return chosen
 
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    if t <= len(state.ls.first):
-        return state.ls.first[t - 1]
+    if t <= len(state.sight.estimate.first):
+        return state.sight.estimate.first[t - 1]
     if t < state.until[0]:
         return state.arm[0]
     return _decide(state, t)
 
 
 @compiled
+def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
+    hold(state.sight.estimate, t, arm, count, total)
+    if t > len(state.sight.estimate.first) and arm != state.leader[0]:
+        state.explored[0] += count
+        state.last_explored[0] = t + count - 1
+
+
+@compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    ls = state.ls
-    if t <= len(ls.first):
-        absorb_first(ls, t - 1, reward)
-        return
-    if state.until[0] == t + 1 and not state.stale[0]:
-        absorb(ls, arm, reward)  # the next round looks, and this one is all that is new
-    else:
-        ls.pulls[arm] += 1
-        ls.sums[arm] += reward
-        state.stale[0] = 1
-    if arm != state.leader[0]:
-        state.explored[0] += 1
-        state.last_explored[0] = t
+    _learn(state, t, arm, 1, reward)
 
 
 @compiled
 def _stay(state: Any, t: Any, arm: Any) -> Any:
     """Before round ``until`` nothing is looked at; the spanner is played once each."""
-    return 1 if t <= len(state.ls.first) else state.until[0] - t
-
-
-@compiled
-def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    if count == 1:
-        _update(state, t, arm, total)
-        return
-    state.ls.pulls[arm] += count
-    state.ls.sums[arm] += total
-    state.stale[0] = 1
-    if arm != state.leader[0]:
-        state.explored[0] += count
-        state.last_explored[0] = t + count - 1
+    return 1 if t <= len(state.sight.estimate.first) else state.until[0] - t
 
 
 @entry
@@ -255,6 +147,11 @@ class OptimalTracking(Policy):
     prudence : float
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
+    patience : float
+        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0, the
+        default, that is paid for at once; the trade is measured in docs/optimal-tracking.md.
+    noise : {"given", "estimated"}
+        Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
 
     Examples
     --------
@@ -269,6 +166,8 @@ class OptimalTracking(Policy):
 
     outlook: str = "anytime"
     prudence: float = 1.0
+    patience: float = 0.0
+    noise: str = "given"
 
     uses_variances = True
     choose = staticmethod(entry(_choose))
@@ -279,30 +178,27 @@ class OptimalTracking(Policy):
     def __post_init__(self) -> None:
         if self.outlook not in _OUTLOOKS:
             raise InvalidOption(f"outlook: expected 'anytime' or 'horizon', got {self.outlook!r}")
+        if self.noise not in _NOISES:
+            raise InvalidOption(f"noise: expected 'given' or 'estimated', got {self.noise!r}")
         object.__setattr__(self, "prudence", positive_number("prudence", self.prudence))
+        patience = positive_number("patience", self.patience, zero=True)
+        if patience > 1.0:
+            raise InvalidOption(f"patience: expected a number from 0 to 1, got {self.patience!r}")
+        object.__setattr__(self, "patience", patience)
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
-        ls = LeastSquares.on_spanner(setting)
-        r, k = ls.features.shape
         return _State(
-            ls=ls,
-            noise=setting.noise_variance,
+            sight=View.blank(Estimate.blank(setting, setting.weights), self.noise == "estimated", self.patience),
             prudence=self.prudence,
             horizon=setting.horizon if self.outlook == "horizon" else 0,
             leader=np.full(1, -1, np.int64),
             arm=np.zeros(1, np.int64),
             until=np.zeros(1, np.int64),
-            stale=np.zeros(1, np.int64),
             decisions=np.zeros(1, np.int64),
             explored=np.zeros(1, np.int64),
             last_explored=np.zeros(1, np.int64),
             leader_changes=np.zeros(1, np.int64),
-            prices=np.zeros((r, r)),
-            differences=np.zeros((r, k)),
-            images=np.zeros((r, k)),
-            squares=np.zeros(k),
-            savings=np.zeros(k),
         )
 
     def counters(self, state: Any) -> TrackingCounters:
@@ -322,7 +218,7 @@ class OptimalTracking(Policy):
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """The spanner; tracking, up to the last round that was spent on exploration; and exploiting since."""
-        spanner = min(len(state.ls.first), horizon)
+        spanner = min(len(state.sight.estimate.first), horizon)
         found = [Phase("spanner", 1, spanner)]
         counted = self.counters(state)
         last = max(counted.last_explored, spanner)

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from allocopt.base.long_runs.processes import WorkerDied, finished_results
+from allocopt.base.long_runs.children import Limits
+from allocopt.base.long_runs.processes import WorkerDied, finished_results, outcomes
 
 PARENT = """
 import os, sys, time
@@ -27,7 +28,9 @@ def test_every_call_is_answered_once():
 
 
 def test_a_worker_that_dies_is_said_so():
-    with pytest.raises(WorkerDied, match="one of the 2 processes died"):
+    with pytest.raises(
+        WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"
+    ):
         list(finished_results(os._exit, [(1,)] * 4, 2))
 
 
@@ -37,8 +40,23 @@ def test_a_worker_that_dies_while_calls_are_still_being_sent_is_said_so_too():
             yield (1,)
             time.sleep(1.0)
 
-    with pytest.raises(WorkerDied, match="one of the 2 processes died"):
+    with pytest.raises(
+        WorkerDied, match=r"3 processes died of the same work \(its process ended with exit code 1\): killed"
+    ):
         list(finished_results(os._exit, slowly(), 2))
+
+
+def test_a_process_that_is_killed_while_it_loads_is_no_fault_of_its_call(tmp_path):
+    """Five processes in a row die in their warm-up, more than a call may end itself."""
+    place = str(tmp_path)
+
+    def warm_up():
+        if len(os.listdir(place)) < 5:
+            open(os.path.join(place, str(os.getpid())), "w").close()
+            os._exit(9)
+
+    found = list(outcomes(divmod, [(7, 3)], 1, lambda _: Limits(), warm_up=warm_up))
+    assert found[0].result == (2, 1) and len(os.listdir(place)) == 5
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -287,7 +287,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     [
         (["--html", "nowhere/r.html"], "no directory nowhere"),
         (["--html", "."], "is a directory"),
-        (["--plot", "p.txt"], "--plot: expected a .png, .svg or .pdf file"),
+        (["--plot", "p.txt"], "--plot: expected a name that ends in .png, .svg or .pdf"),
         (["--html", "a.svg", "--plot", "a.svg"], "--plot: expected another file than --html"),
         (["--add", "1,2,3"], "--add: expected 2 entries"),
         (["--add", "x"], "--add: expected numbers"),
@@ -311,7 +311,7 @@ def test_the_instance_itself_is_never_overwritten(main, instance):
     before = instance.read_bytes()
     code, _, err = main(instance, "--html", instance, "--force")
     assert code == 2
-    assert "is the instance itself" in err
+    assert "is the input itself" in err
     assert instance.read_bytes() == before
 
 

@@ -15,7 +15,7 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt import instances, plots
-from allocopt.insight.plots.sets import clip, picture_of, set_points
+from allocopt.insight.plots.instance_pictures.sets import clip, picture_of, set_points
 from allocopt.insight.plots.style import arm_names, number, text
 
 ODD = ("$x^*$ <b>best</b>", "[red]a very\nlong label indeed, of many words", "東京", "\\alpha_{ $ }", "_hidden", "")
@@ -251,7 +251,7 @@ def test_clipping_keeps_the_half_plane():
         ("alternatives: theta: expected 2 entries, got 3",
          lambda b, s: plots.geometry(b, s, [Alternative(1, np.zeros(3))])),
         ("width: expected 2 to 20 inches, got 0.5", lambda b, s: plots.geometry(b, s, width=0.5)),
-        ("width: expected a positive", lambda b, s: plots.allocation(s, width="x")),
+        ("width: expected 'column', 'page' or inches", lambda b, s: plots.allocation(s, width="x")),
         ("most: expected a whole number >= 1, got 0", lambda b, s: plots.allocation(s, most=0)),
         ("most: expected at most 200", lambda b, s: plots.allocation(s, most=201)),
         ("solution: expected a Solution", lambda b, s: plots.allocation(b)),

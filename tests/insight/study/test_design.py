@@ -165,10 +165,10 @@ def test_a_wrong_spec_is_refused_with_its_key(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workers": 0}, "workers"),
-        ({"workers": 2, "dask": "tcp://x:1"}, "not both"),
-        ({"dask": 3}, "dask: expected an address"),
-        ({"dask": "no address"}, "dask: expected an address such as .*port"),
+        ({"workers": -1}, "workers"),
+        ({"workers": 2, "client": "tcp://x:1"}, "not both"),
+        ({"client": 3}, "client: expected a dask.distributed.Client, got a int"),
+        ({"client": "no address"}, "client: expected a Client or an address such as .*port"),
         ({"callback": 3}, "callback"),
     ],
 )

@@ -25,7 +25,6 @@ from allocopt.insight.study.study import study
         ("shape", "c", "theta: expected 2 entries"),
         ("entry", "c", "unknown entry 'tehta'"),
         ("one arm", "c", "with one arm there is nothing to choose"),
-        ("ties", "c", "every arm is optimal"),
         ("ties", "ratio", "no ucb: every one of the 2 arms is optimal"),
         ("gaps", "best-arm", "best-arm needs theta"),
     ],

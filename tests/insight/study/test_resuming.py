@@ -1,7 +1,6 @@
 """The same table, whatever the workers, the interruptions and the damage."""
 
 import contextlib
-import os
 import signal
 import sqlite3
 import subprocess
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from studies import FAMILY, RANDOM, ROOT, toml
 
-import allocopt as ao
 from allocopt.insight.instances import random_unit
 from allocopt.insight.study import workers as study_workers
 from allocopt.insight.study.study import study
@@ -120,22 +118,6 @@ def test_a_dask_cluster_gives_the_same_table(tmp_path):
             "repeats": 20, "quantities": ["c"]}  # fmt: skip
     local = study(spec, tmp_path / "local", workers=1)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        remote = study(spec, tmp_path / "dask", dask=cluster.scheduler_address)
+        remote = study(spec, tmp_path / "dask", client=cluster.scheduler_address)
     assert remote.computed == 40
     assert local.path.read_bytes() == remote.path.read_bytes()
-
-
-def test_a_worker_that_dies_ends_the_study_in_words_and_keeps_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_workers, "_FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(study_workers, "_LEAST_POOL_SECONDS", 0.0)
-    main = os.getpid()
-
-    def family(seed):
-        if os.getpid() != main:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return random_unit(2, 4, seed)
-
-    with pytest.raises(ao.SolverFailed, match=r"one of the 2 processes died.*next start goes on"):
-        study({"family": family, "repeats": 30, "quantities": ["c"]}, tmp_path / "s", workers=2)
-    with contextlib.closing(sqlite3.connect(tmp_path / "s" / "results.sqlite")) as base:
-        assert base.execute("SELECT count(*) FROM parts").fetchone()[0] > 0

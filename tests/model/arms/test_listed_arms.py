@@ -153,10 +153,8 @@ def test_sets_that_cannot_be_meant_are_refused():
     arms, theta = unit_arms(5, 400)
     with in_blocks():
         for make, message in (
-            (lambda: ao.regret_constant(arms * 0, theta), "every arm is optimal|zero vector"),
+            (lambda: ao.regret_constant(arms * 0, theta), "every arm is the zero vector"),
             (lambda: ao.solve(ao.programs.g_optimal(arms * 0)), "every arm is the zero vector"),
-            (lambda: ao.regret_constant(arms, theta * 0), "all 400 are zero; every arm is optimal"),
-            (lambda: ao.regret_constant(np.ones((400, 5)), theta), "all 400 are zero|all 400 are equal"),
             (
                 lambda: ao.regret_constant(arms, theta[:4]),
                 r"theta: expected 5 entries \(the arms have 5 columns\), got 4",
@@ -165,10 +163,6 @@ def test_sets_that_cannot_be_meant_are_refused():
             (lambda: ao.regret_constant(arms * 1e60, theta), "arms: expected magnitudes between 1e-50 and 1e.50"),
             (lambda: ao.regret_constant(arms * 1e200, theta), "arms: expected magnitudes between 1e-50 and 1e.50"),
             (lambda: ao.regret_constant(arms * 1e-60, theta), "arms: expected magnitudes between 1e-50 and 1e.50"),
-            (
-                lambda: ao.optimal_pulls(arms, np.zeros(400), 1000),
-                "gaps: expected a positive gap, but all 400 are zero",
-            ),
             (lambda: ao.optimal_pulls(arms, np.ones(399), 1000), "gaps: expected 400 entries, one per arm, got 399"),
             (lambda: ao.optimal_pulls(arms, -np.ones(400), 1000), "gaps: expected entries >= 0, but entry 0 is -1.0"),
             (lambda: ao.optimal_pulls(arms, np.full(400, 1e-60), 1000), "gaps: expected magnitudes"),

@@ -85,7 +85,9 @@ def test_a_dask_cluster_plays_the_same_runs():
         with pytest.raises(InvalidInstance, match="environment: reward: expected a finite number"):
             simulate(LinTS(), BANDIT, 500, 2, client=client, environment=lambda a, t, g: math.nan)
     same(remote, simulate(LinTS(), BANDIT, 500, 20, rng=9))
-    with pytest.raises(InvalidOption, match=r"client: expected a dask.distributed.Client, got a str"):
+    with pytest.raises(InvalidOption, match=r"client: expected a dask.distributed.Client, got a int"):
+        simulate(LinTS(), BANDIT, 500, 20, client=3)
+    with pytest.raises(InvalidOption, match=r"client: expected a Client or an address such as .* got 'tcp://nowhere'"):
         simulate(LinTS(), BANDIT, 500, 20, client="tcp://nowhere")
 
 
@@ -169,7 +171,7 @@ class Silly:
         ),
         (lambda: simulate(Silly(0, phases=3), BANDIT, 10, 5), "policy Silly: expected the player's phases to be Phase"),
         (lambda: simulate(UCB(), BANDIT, "many", 5), "horizon: expected a whole number >= 3, got 'many'"),
-        (lambda: simulate(UCB(), [[1, 0]], 10, 5), "bandit: expected a LinearBandit, got a list"),
+        (lambda: simulate(UCB(), [[1, 0]], 10, 5), "bandit: expected a LinearBandit or a ContextualBandit, got a list"),
         (lambda: simulate("UBC", BANDIT, 10, 5), "policy: expected one of"),
         (lambda: simulate(UCB, BANDIT, 10, 5), "policy: expected a policy such as UCB(), got the class UCB"),
         (

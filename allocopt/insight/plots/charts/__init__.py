@@ -1,0 +1,1 @@
+"""Charts of numbers: bars, curves along a family, heat maps, performance profiles."""

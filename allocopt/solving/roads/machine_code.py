@@ -1,0 +1,152 @@
+"""Machine code of the kernel: whether it is there, and making it, which somebody must have asked for.
+
+`ready` is for calls that nobody should wait for: it takes what is loaded or on disk, and never compiles. `loaded_or_made` is for those
+that are worth compiling for; it says so first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
+from allocopt.solvers import newton
+
+__all__ = ["ROADS", "compiled_kernel", "loaded_or_made", "pinned_road", "precompile", "ready", "say_if_slow"]
+__all__ += ["why_no_machine_code", "why_not_compiled"]
+
+ROADS = ("auto", "numpy", "compiled")
+"""What ``road`` and the environment variable ALLOCOPT_ROAD may be."""
+
+_COMPILING = (
+    "allocopt compiles its kernel, this once; it takes some seconds (`allocopt precompile` or `ao.precompile()` does it "
+    "beforehand)"
+)
+_loaded: list[ModuleType] = []  # the kernel, once its machine code is loaded
+_stale: list[bool] = []  # something where machine code on disk has turned out to be another version's
+
+
+def pinned_road(road: str | None = None) -> str:
+    """The road that was asked for, by the argument or else by the environment variable ALLOCOPT_ROAD; "auto" by default."""
+    if road is None:
+        name, asked = "ALLOCOPT_ROAD", os.environ.get("ALLOCOPT_ROAD", "") or "auto"
+    else:
+        name, asked = "road", road
+    if asked not in ROADS:
+        raise InvalidOption(f"{name}: expected one of {', '.join(ROADS)}, got {asked!r}")
+    return asked
+
+
+def why_no_machine_code() -> str | None:
+    """Why there can be no machine code here; None where there can."""
+    if _switched_off():
+        return "numba is switched off (NUMBA_DISABLE_JIT)"
+    return None if _installed() else "numba is not installed"
+
+
+@cache
+def _installed() -> bool:
+    try:
+        return find_spec("numba") is not None
+    except ValueError:  # it is a module that was put in the way of the real one
+        return False
+
+
+def _switched_off() -> bool:
+    config: Any = sys.modules.get("numba.core.config")
+    if config is not None:
+        return bool(config.DISABLE_JIT)
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def say_if_slow(what: str) -> None:
+    """Warn, before something starts, where it has to do without machine code though nobody asked for that."""
+    why = None if pinned_road() == "numpy" else why_no_machine_code()
+    if why is not None:
+        warnings.warn(
+            f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning, stacklevel=3
+        )
+
+
+def ready() -> ModuleType | None:
+    """`allocopt.solving.kernel` if its machine code is loaded, or on disk and so loaded in a fraction of a second; else None."""
+    if _loaded:
+        return _loaded[0]
+    if _stale or why_no_machine_code() is not None or not _seems_on_disk():
+        return None
+    from allocopt.solving import kernel
+
+    if not kernel.load():
+        _stale.append(True)
+        return None
+    _loaded.append(kernel)
+    return kernel
+
+
+def why_not_compiled() -> str:
+    """Why `compiled_kernel` gives None."""
+    return "ALLOCOPT_ROAD is numpy" if pinned_road() == "numpy" else why_no_machine_code() or "numba does not work here"
+
+
+def compiled_kernel() -> ModuleType | None:
+    """`loaded_or_made`, unless the road is pinned to numpy."""
+    if _loaded and "ALLOCOPT_ROAD" not in os.environ:  # in a loop of microseconds the rest would be seen
+        return _loaded[0]
+    return None if pinned_road() == "numpy" else loaded_or_made()
+
+
+def loaded_or_made() -> ModuleType | None:
+    """`allocopt.solving.kernel` with its machine code, compiled if need be; None where there can be none."""
+    if why_no_machine_code() is not None:
+        return None
+    if not _loaded:
+        try:
+            from allocopt.solving import kernel
+        except ImportError:  # numba is there but does not work
+            return None
+        if not kernel.load():
+            warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
+            kernel.make()
+        _loaded.append(kernel)
+    return _loaded[0]
+
+
+def precompile() -> None:
+    """Make the machine code of the compiled road now; without it `solve` takes the numpy road. Nothing is done where it is on disk.
+
+    Examples
+    --------
+    >>> import allocopt as ao
+    >>> ao.precompile()
+    >>> ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).stats["road"]
+    'compiled'
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CompilingWarning)  # it was asked for
+        if loaded_or_made() is None:
+            raise MethodUnavailable(f"there is no compiled road: {why_no_machine_code() or 'numba does not work here'}")
+
+
+def _seems_on_disk() -> bool:
+    """Whether the places where numba keeps machine code have some of ours: a look at folders, without numba."""
+    own = f"iteration.minimise_*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given:
+        return any(Path(given).glob(f"*/{own}"))
+    beside = (Path(folder) / "__pycache__" for folder in newton.__path__)
+    return any(any(folder.glob(own)) for folder in beside) or any(_users_cache().glob(f"*/{own}"))
+
+
+def _users_cache() -> Path:
+    """Where numba keeps the machine code of files whose folders are not writable."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "numba" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "numba"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"

@@ -1,0 +1,189 @@
+"""Kill studies and simulations at random moments, their workers and themselves, here and on a cluster: the tables must stay the same.
+
+make kills                      # writes benchmarks/KILLS.md
+python benchmarks/kills.py --kills 20 --seed 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from pyarrow.parquet import read_table
+
+import allocopt as ao
+
+HERE = Path(__file__).parent
+TARGETS = ("workers", "workers", "workers", "parent", "both")
+ROWS, RUNS = 1500, 600
+FAMILY = """
+import time
+from allocopt.insight.instances import random_unit
+
+def family(seed):
+    time.sleep(0.004)
+    return random_unit(3, 10, seed)
+"""
+
+
+def study(folder: Path, client: str | None) -> str:
+    """A study of a function of one's own; the digest of its table."""
+    family = folder.parent / "family.py"
+    if not family.exists():
+        family.write_text(FAMILY)
+    spec = {"family": {"function": f"{family}:family"}, "repeats": ROWS, "quantities": ["c", "ratio"]}
+    how: dict[str, Any] = {"workers": 2} if client is None else {"client": client}
+    return hashlib.sha256(ao.study(spec, folder, **how).path.read_bytes()).hexdigest()
+
+
+def simulation(folder: Path, client: str | None) -> str:
+    """A simulation; the digest of its regret and pulls."""
+    bandit = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
+    how: dict[str, Any] = {"workers": 2} if client is None else {"client": client}
+    found = ao.simulate("LinTS", bandit, 20_000, RUNS, rng=5, checkpoint=folder, **how)
+    return hashlib.sha256(np.ascontiguousarray(found.regret).tobytes() + found.pulls.tobytes()).hexdigest()
+
+
+WORK = {"study": study, "simulation": simulation}
+
+
+@contextmanager
+def cluster() -> Iterator[Any]:
+    """Two worker processes that are started again when they die."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as local:
+        yield local
+
+
+def workers_of(victim: int, on_cluster: bool) -> list[psutil.Process]:
+    """The processes that compute."""
+    if not on_cluster:
+        return [p for p in psutil.Process(victim).children(recursive=True) if p.is_running()]
+    return [
+        p
+        for p in psutil.Process().children(recursive=True)
+        if p.pid != victim and "spawn_main" in " ".join(p.cmdline())
+    ]
+
+
+def kill(rng: random.Random, victim: subprocess.Popen[str], local: Any) -> str | None:
+    """Kill something; what it was, None if it was too late."""
+    target = rng.choice(TARGETS)
+    killed = False
+    try:
+        if target in ("workers", "both"):
+            there = workers_of(victim.pid, local is not None)
+            if local is not None and len(local.scheduler_info["workers"]) < 2:
+                there = []  # Dask gives up workers that die before they are there
+            for process in rng.sample(there, min(len(there), rng.choice((1, 1, 2)))):
+                process.send_signal(signal.SIGKILL)
+                killed = True
+        if target in ("parent", "both") and victim.poll() is None:
+            victim.kill()
+            killed = True
+    except psutil.Error:
+        pass
+    return target if killed else None
+
+
+def attack(kind: str, local: Any, kills: int, rng: random.Random, folder: Path) -> dict[str, Any]:
+    """Kill until there were so many kills; every run that comes to its end must have the digest of the undisturbed one."""
+    expected = WORK[kind](folder / "undisturbed", None)
+    counts: Counter[str] = Counter()
+    starts = finished = wrong = 0
+    started = time.perf_counter()
+    while counts.total() < kills or not finished:
+        place = folder / f"{finished}"
+        command = [
+            sys.executable,
+            __file__,
+            "--victim",
+            kind,
+            str(place),
+            "" if local is None else local.scheduler_address,
+        ]
+        victim = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        starts += 1
+        assert victim.stdout is not None
+        begun = victim.stdout.readline().strip() == "begun"
+        while begun and victim.poll() is None and counts.total() < kills:
+            time.sleep(rng.uniform(0.1, 2.0))
+            target = kill(rng, victim, local)
+            if target is not None:
+                counts[target] += 1
+        said = victim.stdout.read().strip()
+        victim.wait()
+        victim.stdout.close()
+        if victim.returncode == 0:
+            finished += 1
+            wrong += said != expected
+            if said != expected and kind == "study":  # what is different is mostly a row that failed
+                print(read_table(place / "table.parquet")["reason"].value_counts(), flush=True)
+    seconds = time.perf_counter() - started
+    print(
+        f"{kind} {'here' if local is None else 'on Dask'}: {dict(counts)}, {starts} starts, {finished} finished, {wrong} wrong",
+        flush=True,
+    )
+    return {"counts": counts, "starts": starts, "finished": finished, "wrong": wrong, "seconds": seconds}
+
+
+def main() -> None:
+    """Attack all four, and write down what happened."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--victim", nargs=3)
+    options = parser.parse_args()
+    if options.victim:
+        kind, folder, address = options.victim
+        print("begun", flush=True)
+        print(WORK[kind](Path(folder), address or None))
+        return
+    rng = random.Random(options.seed)
+    lines, wrong, total = [], 0, Counter[str]()
+    for kind in WORK:
+        for on_cluster in (False, True):
+            with tempfile.TemporaryDirectory() as folder, cluster() if on_cluster else nullcontext() as local:
+                found = attack(kind, local, options.kills // 4, rng, Path(folder))
+            wrong += found["wrong"]
+            total += found["counts"]
+            c = found["counts"]
+            lines.append(
+                f"| {kind} | {'Dask' if on_cluster else '2 processes'} | {c['workers']} | {c['parent']} | {c['both']} | "
+                f"{found['starts']} | {found['finished']} | {found['finished'] - found['wrong']} | {found['seconds']:.0f} |"
+            )
+    text = f"""# Killed at random moments
+
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, 0.1 to 2 seconds after the last one) of a study of
+{ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of
+both. A process that was killed is started again with the same folder. *Identical*: the table (or regret and pulls) has the bytes of
+an undisturbed run.
+
+| | where | kills: workers | the process | both | starts | came to their end | identical | seconds |
+|---|---|---|---|---|---|---|---|---|
+{chr(10).join(lines)}
+
+{"Nothing differed." if not wrong else f"**{wrong} differed.**"}
+"""
+    (HERE / "KILLS.md").write_text(text)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main()

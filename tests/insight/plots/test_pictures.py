@@ -1,0 +1,173 @@
+"""Pictures of gaps, pulls, audits, graphs and profiles: what is drawn is what the numbers say; and every plot takes axes."""
+
+import numpy as np
+import pytest
+
+import allocopt as ao
+from allocopt.insight.plots.charts.performance_profiles import profile_factors
+from allocopt.insight.plots.instance_pictures.gap_information import _numbers
+from allocopt.insight.plots.style import number
+
+plt = pytest.importorskip("matplotlib.figure")
+plots = ao.plots
+BANDIT = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0], labels=["best", "tells", "$close$"])
+SOLUTION = ao.solve(ao.programs.regret(BANDIT))
+MANY = ao.instances.random_unit(5, 40, seed=2)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return ao.simulate("LinUCB", BANDIT, 1000, 6, rng=0)
+
+
+@pytest.fixture(scope="module")
+def paths():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from([("s", "a", 1.0), ("a", "t", 1.0), ("s", "t", 3.0), ("s", "b", 1.5), ("b", "t", 1.0)])
+    return ao.graphs.path_arms(graph, "s", "t")
+
+
+def axes(count, **how):
+    found = plt.Figure(layout="constrained").subplots(1, count, **how)
+    return found if count > 1 else (found,)
+
+
+def pictures(run, paths):
+    bound = ao.finite_time_bound(BANDIT, 1000, 50.0)
+    return {
+        "allocation": (2, lambda **how: plots.allocation(SOLUTION, **how)),
+        "audit_bars": (2, lambda **how: plots.audit_bars(ao.audit(BANDIT, run.pulls, 1000), **how)),
+        "bound_curve": (1, lambda **how: plots.bound_curve([bound], constant=8, **how)),
+        "edge_allocation": (1, lambda **how: plots.edge_allocation(paths, ao.solve(ao.programs.regret(paths.bandit())), **how)),
+        "family_curve": (1, lambda **how: plots.family_curve([1, 2], [1, 2], [2, 3], parameter="x", **how)),
+        "gap_information": (1, lambda **how: plots.gap_information(SOLUTION, **how)),
+        "geometry": (2, lambda **how: plots.geometry(BANDIT, SOLUTION, **how)),
+        "heat_map": (1, lambda **how: plots.heat_map([1], [1], [[1]], x_name="x", y_name="y", quantity="q", **how)),
+        "performance_profiles": (1, lambda **how: plots.performance_profiles({"a": [1, 2], "b": [2, 1]}, **how)),
+        "pulls_over_time": (1, lambda **how: plots.pulls_over_time(run, solution=SOLUTION, **how)),
+        "regret_curves": (1, lambda **how: plots.regret_curves({"LinUCB": run}, constant=8, **how)),
+    }  # fmt: skip
+
+
+def test_every_plot_draws_into_given_axes_or_on_a_column_or_a_page(run, paths):
+    drawn = pictures(run, paths)
+    assert sorted(drawn) == sorted(set(plots.__all__) - {"save"})
+    for name, (count, draw) in drawn.items():
+        mine = axes(count)
+        figure = draw(ax=mine if count > 1 else mine[0])
+        assert figure is mine[0].figure and all(one.has_data() for one in mine), name
+        assert draw().get_figwidth() == draw(width="column").get_figwidth() == 3.4
+        assert draw(width="page").get_figwidth() == 7.0
+        with pytest.raises(ao.InvalidOption, match="width: expected none beside ax"):
+            draw(ax=mine if count > 1 else mine[0], width=4)
+        with pytest.raises(ao.InvalidOption, match="ax: expected"):
+            draw(ax="here")
+
+
+def test_no_legend_is_cut_off(run, paths):
+    for name, (_, draw) in pictures(run, paths).items():
+        for width in ("column", "page"):
+            figure = draw(width=width)
+            renderer = figure.canvas.get_renderer()
+            legends = [*figure.legends, *(legend for part in figure.subfigs for legend in part.legends)]
+            for legend in legends:
+                box = legend.get_window_extent(renderer)
+                inside = box.x0 >= -1 and box.x1 <= figure.bbox.width + 1 and box.y0 >= -1
+                assert inside, (name, width, box)
+
+
+def test_arms_lie_below_the_curve_and_binding_ones_on_it():
+    solution = ao.solve(ao.programs.regret(MANY))
+    arms, gaps, norms, radii = _numbers(solution)
+    assert (norms <= radii * (1 + 1e-6)).all()
+    on = np.isin(arms, solution.binding)
+    np.testing.assert_allclose(norms[on], gaps[on] ** 2 / 2, rtol=1e-5)
+    assert on.any()
+    figure = plots.gap_information(solution)
+    (line,) = (one for one in figure.axes[0].lines if one.get_label() == "Δ²/2")
+    np.testing.assert_allclose(line.get_ydata(), line.get_xdata() ** 2 / 2)
+    with pytest.raises(ao.InvalidOption, match="program with gaps"):
+        plots.gap_information(ao.solve(ao.programs.g_optimal(MANY.arms)))
+    noisy = ao.LinearBandit(MANY.arms, MANY.theta, noise_variance=np.linspace(1, 3, 40))
+    *_, norms, radii = _numbers(ao.solve(ao.programs.regret(noisy)))
+    assert (norms <= radii * (1 + 1e-6)).all()
+
+
+def test_pulls_stand_beside_alpha_log_n(run):
+    figure = plots.pulls_over_time(run, [1], solution=SOLUTION)
+    measured, wanted = figure.axes[0].lines[:2]
+    np.testing.assert_allclose(measured.get_ydata(), run.pulls_at_times[:, :, 1].mean(axis=0))
+    np.testing.assert_allclose(wanted.get_ydata(), SOLUTION.allocation[1] * np.log(wanted.get_xdata()))
+    for bad, words in (([7], "from 0 to 2"), ([], "1 to 7 arms"), (range(3, 20), "from 0 to 2")):
+        with pytest.raises(ao.InvalidOption, match=words):
+            plots.pulls_over_time(run, list(bad))
+
+
+def test_an_audit_shows_the_arms_without_evidence_first():
+    found = ao.audit(BANDIT, [990, 1, 9], 1000)
+    figure = found.plot()
+    names = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert names == [{1: "tells", 2: r"\$close\$"}[row.arm] for row in found.table() if row.arm]
+    assert "too little" in figure.axes[1].get_xlabel()
+
+
+def test_the_width_of_an_edge_is_what_the_arms_that_use_it_are_played(paths):
+    solution = ao.solve(ao.programs.regret(paths.bandit()))
+    alpha = np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
+    flow = alpha @ paths.arms
+    figure = paths.plot(solution)
+    written = {t.get_text() for t in figure.axes[0].texts}
+    assert {"s", "a", "b", "t"} <= written
+    assert {number(x) for x in flow if x > 0} <= written
+    with pytest.raises(ao.InvalidOption, match="columns are edges"):
+        plots.edge_allocation(ao.graphs.GraphArms(np.eye(2), ("a", "b"), ("x", "y"), None), SOLUTION)
+
+
+def test_profiles_are_the_shares_within_a_factor_of_the_best():
+    given = {"a": [1.0, 4.0, 0.0], "b": [2.0, float("nan"), 1.0]}
+    names, factors = profile_factors(given)
+    assert names == ["a", "b"]
+    np.testing.assert_array_equal(factors, [[1, 1, 1], [2, np.inf, np.inf]])
+    first, second = plots.performance_profiles(given, most=10).axes[0].lines
+    assert first.get_ydata()[0] == 1.0 and second.get_ydata()[0] == 0.0
+    assert second.get_ydata()[-1] == pytest.approx(1 / 3)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 4.0], "b": [2.0, 2.0]})
+    np.testing.assert_array_equal(profile_factors(frame)[1], [[1, 2], [2, 1]])
+    for bad in ({}, {"a": [-1.0]}, {"a": ["x"]}, 3, {"a": []}, {"a": [1], "b": [1, 2]}, {"a": [None]}):
+        with pytest.raises(ao.InvalidOption, match="scores"):
+            plots.performance_profiles(bad)
+
+
+def test_one_curve_that_flattens_the_others_makes_the_scale_logarithmic():
+    near = {"a": ([1, 10], [[1, 5]]), "b": ([1, 10], [[1, 20]])}
+    far = {"a": ([1, 10], [[1, 5]]), "b": ([1, 10], [[1, 500]])}
+    assert plots.regret_curves(near).axes[0].get_yscale() == "linear"
+    assert plots.regret_curves(far).axes[0].get_yscale() == "log"
+    assert plots.regret_curves(far, log=False).axes[0].get_yscale() == "linear"
+
+
+def test_a_closed_form_is_drawn_as_a_curve_not_as_a_polygon():
+    figure = plots.family_curve(
+        [0.1, 0.5, 1.0], [9, 1, 1], [11, 3, 2], parameter="x", reference=lambda x: 1 / x, log=""
+    )
+    (line,) = (one for one in figure.axes[0].lines if one.get_label() == "closed form")
+    assert len(line.get_xdata()) > 100
+    np.testing.assert_allclose(line.get_ydata(), 1 / line.get_xdata())
+    whole = plots.family_curve(
+        [2, 4, 9], [2, 4, 9], [2, 4, 9], parameter="d", reference=lambda d: d if d == int(d) else 1 / 0
+    )
+    (line,) = (one for one in whole.axes[0].lines if one.get_label() == "closed form")
+    assert line.get_xdata().tolist() == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_the_index_of_a_data_frame_names_the_arms():
+    pandas = pytest.importorskip("pandas")
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]]
+    named = pandas.DataFrame(rows, index=["best", "tells", "close"], columns=["x", "y"])
+    assert (
+        ao.LinearBandit(named, [1, 0]).labels == ao.regret_constant(named, [1, 0]).labels == ("best", "tells", "close")
+    )
+    assert ao.LinearBandit(named, [1, 0], labels=["a", "b", "c"]).labels == ("a", "b", "c")
+    assert ao.LinearBandit(pandas.DataFrame(rows), [1, 0]).labels is None
