@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.actions.labels import label_texts
+from allocopt.actions.labels import label_text, label_texts
 from allocopt.actions.oracles import (
     Arc,
     Assignments,

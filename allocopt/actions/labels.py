@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["label_texts"]
+__all__ = ["label_text", "label_texts"]
 
 
 def label_texts(labels: Sequence[Any]) -> tuple[str, ...]:
