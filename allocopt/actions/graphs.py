@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.actions.labels import label_text, label_texts
+from allocopt.actions.labels import label_texts
 from allocopt.actions.oracles import (
     Arc,
     Assignments,
@@ -93,7 +93,7 @@ class GraphArms(Tabular):
         2.0
         """
         chosen = self.bandit(theta).theta
-        return semi_bandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
+        return semi_bandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
