@@ -144,7 +144,7 @@ def test_a_users_type_checker_accepts_every_example(tmp_path):
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         if BLOCK.search(text):
-            (tmp_path / f"page_{page.stem.replace('-', '_')}.py").write_text(code(text), encoding="utf-8")
+            (tmp_path / f"page_{re.sub(r'[^a-zA-Z0-9]', '_', name_of(page))}.py").write_text(code(text), encoding="utf-8")
     relaxed = ("untyped-defs", "untyped-calls", "incomplete-defs", "redefinition", "untyped-decorators")
     command = [sys.executable, "-m", "mypy", "--strict", *(f"--allow-{x}" for x in relaxed), "--ignore-missing-imports",
                "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), *map(str, tmp_path.glob("page_*.py"))]  # fmt: skip
