@@ -9,7 +9,7 @@ DOCS_STAMP := $(VENV)/.installed-for-docs
 CORES := $(shell nproc 2>/dev/null || echo 2)
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time tracking scale story cluster kills clean
+.PHONY: demo test test-slow laws proofs programs constants torture mutants lint format bench routing regret arena finite-time entry-points tracking scale story cluster kills clean
 
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
@@ -90,6 +90,9 @@ tracking: $(STAMP)
 
 proofs: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
+
+entry-points: $(STAMP)
+	$(BIN)/python benchmarks/entry_points.py
 
 scale: $(STAMP)
 	$(BIN)/python benchmarks/scale.py

@@ -24,8 +24,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from scaling.bounded import section_bounded, section_large_dims
 from scaling.common import HERE, ROOM, say
 from scaling.conditioning import section_conditioning
+from scaling.designs import section_designs
 from scaling.growth import section_growth
 from scaling.passes import section_again, section_passes
 from scaling.processes import TASKS
@@ -40,6 +42,9 @@ SECTIONS = {
     "mapped": section_mapped,
     "growth": section_growth,
     "conditioning": section_conditioning,
+    "bounded": section_bounded,
+    "designs": section_designs,
+    "large-dims": section_large_dims,
 }
 
 

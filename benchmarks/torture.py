@@ -23,6 +23,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
+import torture_limits  # noqa: F401  (enters its families into the table)
 import torture_named  # noqa: F401  (enters its families into the table)
 import torture_programs  # noqa: F401  (likewise)
 from torture_families import CHUNK, FAMILIES

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from allocopt.model.program import AllocationProgram
 
@@ -64,12 +67,38 @@ def independent_value(arms: Any, theta: Any) -> Fraction | None:
     return sum((2 / gap for gap in exact_gaps(arms, theta) if gap), Fraction(0))
 
 
+def even_allocation(features: Any, owners: Any, noise: Any, targets: Any, radii: Any) -> float:
+    """So many plays of every arm meet all targets twice over, as far as doubles can say; 1 where they do not span."""
+    rows = features if noise is None else features / np.sqrt(noise)[:, None]
+    inverse = np.linalg.pinv(rows.T @ rows)
+    norms = np.einsum("ij,jl,il->i", targets, inverse, targets)
+    return float(2.0 * max(float((norms / radii).max()), 1e-6))
+
+
+def _feasible_within(program: AllocationProgram) -> bool | None:
+    """The same with linear constraints: False where bounds alone rule it out, True where an even allocation is feasible."""
+    given = program.constraints
+    assert given is not None
+    if feasible(replace(program, constraints=None)) is False:
+        return False
+    even = even_allocation(program.features, program.owners, program.noise_variance, program.targets, program.radii)
+    alpha = np.clip(np.full(program.n_arms, even), program.lower, program.upper)
+    if not given.met_by(alpha):
+        return None
+    weights = alpha[program.row_owners] / (1.0 if program.noise_variance is None else program.noise_variance)
+    information = program.features.T @ (weights[:, None] * program.features)
+    norms = np.einsum("ij,jl,il->i", program.targets, np.linalg.pinv(information), program.targets)
+    return True if (norms <= 0.9 * program.radii).all() and np.linalg.matrix_rank(information) == program.dim else None
+
+
 def feasible(program: AllocationProgram) -> bool | None:
     """Whether some allocation meets the constraints; None where they hold or fail barely.
 
     More of an arm never hurts, so the question is what happens with every α at its upper bound: arms without one can be
     played until their directions are known exactly, the others give H = Σ u_i f_i f_iᵀ on what is left.
     """
+    if program.constraints is not None:
+        return _feasible_within(program)
     if program.kind not in ("general", "optimism", "transductive"):
         return True  # every target is an arm, or a difference of arms, and there is no upper bound
     features, targets = rationals(program.features), rationals(program.targets)
@@ -79,11 +108,12 @@ def feasible(program: AllocationProgram) -> bool | None:
             [x - y for x, y in zip(items[j], items[i], strict=True)] for j, i in program.origin.compared.tolist()
         ]
     noise = [1.0] * len(features) if program.noise_variance is None else program.noise_variance.tolist()
-    unlimited = [row for row, u in zip(features, program.upper.tolist(), strict=True) if u == float("inf")]
+    upper = program.upper[program.row_owners].tolist()  # of each row
+    unlimited = [row for row, u in zip(features, upper, strict=True) if u == float("inf")]
     known, pivots = echelon(unlimited)
     limited = [
         (Fraction(u) / Fraction(v), without(row, known, pivots))
-        for row, u, v in zip(features, program.upper.tolist(), noise, strict=True)
+        for row, u, v in zip(features, upper, noise, strict=True)
         if 0 < u < float("inf")
     ]
     spanning, columns = echelon([row for _, row in limited])

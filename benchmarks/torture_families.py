@@ -34,7 +34,7 @@ class Instance:
     number: float | None = None
     """n for horizon and remaining, the width for optimism, m for top_m, τ for threshold, ε for best_arm."""
     pulls: Array | None = None
-    general: dict[str, Array] | None = None
+    general: dict[str, Any] | None = None
     """What a program that is given by its arrays has beside the features (which are ``arms``)."""
     value: Fraction | None = None
     """The value, where a formula gives it exactly."""
@@ -65,6 +65,12 @@ class Instance:
             contexts = np.split(self.arms, self.cuts)
             noise = 1.0 if self.noise is None else self.noise
             return programs.contextual(ContextualBandit(contexts, self.theta, None, noise))  # type: ignore[arg-type]
+        if self.kind == "contextual_budget":
+            return programs.contextual(ContextualBandit(np.split(self.arms, self.cuts), self.theta), self.number)  # type: ignore[arg-type]
+        if self.kind == "side_observations":
+            return programs.side_observations(self.theta, self.arms)
+        if self.kind == "semi_bandit":
+            return programs.semi_bandit(self.arms, self.theta, self.number or 1.0)
         if self.kind == "transductive":
             return programs.transductive(self.arms, self.items, self.theta, 1.0 if self.noise is None else self.noise)
         if self.kind == "top_m":
@@ -90,6 +96,9 @@ class Instance:
             "g_optimal": f"ao.programs.g_optimal({arms})",
             "optimism": f"ao.programs.optimism({bandit}, {self.number!r})",
             "remaining": f"ao.programs.remaining({bandit}, {_listed(self.pulls)}, {self.number!r})",
+            "contextual_budget": f"ao.programs.contextual(ao.ContextualBandit({contexts}, {_listed(self.theta)}), {self.number!r})",
+            "side_observations": f"ao.programs.side_observations({_listed(self.theta)}, {arms})",
+            "semi_bandit": f"ao.programs.semi_bandit({arms}, {_listed(self.theta)}, {self.number!r})",
             "variances": f"ao.programs.regret({bandit})",
             "best_arm": f"ao.programs.best_arm({bandit}, {self.number or 0.0!r})",
             "top_m": f"ao.programs.top_m({bandit}, {self.number!r})",
@@ -104,7 +113,9 @@ class Instance:
         return f"import allocopt as ao\nfrom math import inf\nprogram = {made}\nsolution = ao.solve(program)"
 
 
-def _listed(values: Array | None) -> str:
+def _listed(values: Any) -> str:
+    if isinstance(values, tuple):
+        return f"({', '.join(map(_listed, values))})"
     return "None" if values is None else repr(values.tolist())
 
 

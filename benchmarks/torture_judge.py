@@ -48,6 +48,8 @@ def roads(family: Family) -> list[str]:
         apart = set(BATCHED)
     elif family.kind == "variances":  # batches of bandits know them, those of gaps do not
         apart = set(BATCHED) - {"solve_many, bandits"}
+    elif family.kind in ("side_observations", "semi_bandit"):  # columns are arms or elements there: they have no units
+        apart = {*BATCHED, "streamed", "Dask", "laws"}
     else:
         apart = {*BATCHED, "streamed", "Dask"}
     return [road for road in SHARES if road not in apart]

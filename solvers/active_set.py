@@ -8,6 +8,7 @@ constraints and one for the prices, and the certified bounds of the whole progra
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +21,14 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
-from allocopt.solvers import interior_point
+from allocopt.solvers import interior_point, multiplicative, within_limits
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.settings import ActiveSetSettings
 
 __all__ = ["solve"]
 
 _DEFAULT = ActiveSetSettings()
+_WORTH_THREADS = 4e7  # multiplications in a product from which several threads gain more than they cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,8 @@ def solve(
 
     ``start`` is what the solution of a similar program proves for this one.
     """
+    if problem.limits is not None:
+        return within_limits.generate(problem, monitor, settings)
     master = (
         _first_master(problem, monitor, settings) if start is None else _known_master(problem, monitor, settings, start)
     )
@@ -78,9 +82,27 @@ def solve(
 
 def _first_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) -> _Master:
     """The master to begin with where no solution is known."""
+    pair = multiplicative.first_pair(problem, settings.first_steps, settings.first_power, settings.first_growth)
+    if pair is not None:
+        known = evaluate(problem, *pair)
+        if np.isfinite(known.upper):
+            return _played_master(problem, monitor, settings, pair, known)
     features, targets, first = _first_sets(problem, settings)
     monitor.record(first, 0)
     return _Master(features, targets, settings.rough_gap, None)
+
+
+def _played_master(
+    problem: Canonical, monitor: Monitor, settings: ActiveSetSettings, pair: tuple[Array, Array], known: Bounds
+) -> _Master:
+    """The arms that a first allocation plays most, those that are worth most, and the constraints that are tightest."""
+    monitor.record(known, 0)
+    count = settings.first_members * problem.rank
+    played = _largest(pair[0], settings.first_played * problem.rank)
+    features = np.union1d(played, _spanning(problem, pair[0], settings.sample * problem.rank))
+    targets = _largest(known.constraints, count)
+    warm = (pair[0][features], pair[1][targets]) if known.gap < settings.warm_gap else None
+    return _Master(features, targets, settings.rough_gap, warm)
 
 
 def _known_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings, start: Bounds) -> _Master:
@@ -96,13 +118,19 @@ def _known_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSetti
 def _solved(problem: Canonical, master: _Master, monitor: Monitor) -> interior_point.Iterate | None:
     """The master's solution; None where it fails and something is proven already."""
     part = _part(problem, master.features, master.targets).problem
-    with single_threaded():
+    # a small master is solved faster on one core; a large one on as many as the process has for BLAS
+    with single_threaded() if _work(part) < _WORTH_THREADS else nullcontext():
         try:
             return interior_point.minimise(part, master.tol, monitor.tick, warm=master.warm)
         except SolverFailed:
             if monitor.best is None or not np.isfinite(monitor.best.upper):
                 raise
             return None
+
+
+def _work(problem: Canonical) -> float:
+    """Multiplications in one of the products of a Newton step, about."""
+    return float(problem.rank) * len(problem.features) ** 2
 
 
 def _wider_master(

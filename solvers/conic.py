@@ -27,7 +27,9 @@ from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical, whitener
 from allocopt.solvers.interior_point import starting_point
 from allocopt.solvers.monitor import Monitor, OutOfTime
+from allocopt.solvers.newton import limited
 from allocopt.solvers.settings import ConicSettings
+from allocopt.solvers.within_limits import moved_inside
 
 __all__ = ["mosek_status", "solve"]
 
@@ -47,7 +49,8 @@ def solve(
     cp = _cvxpy()
     _require(cp, name)
 
-    first = best = starting_point(problem)
+    limits = problem.limits
+    first = best = starting_point(problem) if limits is None else limited.starting_point(problem)
     gap = monitor.report(first, np.ones(len(problem.targets)), 0).gap
     iterations, rounds, status = 0, 0, "not started"
     while rounds < settings.max_rounds and not monitor.done:
@@ -63,7 +66,11 @@ def solve(
         rounds += 1
         iterations += answer.iterations
         status = answer.status
-        bounds = monitor.report(answer.alpha, answer.multipliers, iterations)
+        bounds = monitor.report(answer.alpha, answer.multipliers, iterations, answer.row_multipliers)
+        if limits is not None and answer.row_multipliers is not None and not np.isfinite(bounds.upper):
+            pair = answer.multipliers, answer.row_multipliers
+            inside = moved_inside(problem, monitor, limited.Triple(answer.alpha, *pair, bounds.gap, iterations))
+            bounds = bounds if inside is None else monitor.report(inside, pair[0], iterations, pair[1])
         if not bounds.gap < settings.worthwhile * gap:
             break
         best, gap = bounds.alpha, bounds.gap
@@ -116,6 +123,7 @@ class _Answer:
     multipliers: Array
     iterations: int
     status: str
+    row_multipliers: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +134,9 @@ class _Model:
     variable: Any
     targets: list[Any]
     unit: float
+    rows: Any = None
+    """The linear constraints, each divided by its ``sizes``."""
+    sizes: Array | None = None
 
 
 def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -> _Model:
@@ -146,6 +157,13 @@ def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -
     if problem.upper is not None:
         finite = np.flatnonzero(np.isfinite(problem.upper))
         bounds.append(x[finite] <= problem.upper[finite] / unit)
+    linear, sizes = None, None
+    if problem.limits is not None:
+        matrix = problem.limits.dense() * unit
+        sizes = np.maximum(np.abs(matrix).max(axis=1), np.abs(problem.limits.room))
+        sizes[sizes == 0.0] = 1.0
+        linear = (matrix / sizes[:, None]) @ x <= problem.limits.room / sizes
+        bounds.append(linear)
     if settings.formulation == "compact":
         span = _span(targets, settings.span)
         q = span.shape[1]
@@ -157,7 +175,8 @@ def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -
         one = np.ones((1, 1))
         rows = [cp.bmat([[information, b[:, None]], [b[None, :], one]]) >> 0 for b in targets]
         constraints = [*bounds, *rows]
-    return _Model(cp.Problem(cp.Minimize(cp.sum(x)), constraints), x, rows, unit)
+    cost = cp.sum(x) if problem.costs is None else problem.costs @ x
+    return _Model(cp.Problem(cp.Minimize(cost), constraints), x, rows, unit, linear, sizes)
 
 
 def _matrices(problem: Canonical, rows: Array) -> Array:
@@ -206,8 +225,11 @@ def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, mon
     alpha = np.maximum(alpha, 0.0) * model.unit
     if problem.upper is not None:
         alpha = np.minimum(alpha, problem.upper)
-    steps = model.problem.solver_stats.num_iters
-    return _Answer(alpha, np.maximum(multipliers, 0.0) * model.unit, int(steps or 0), status)
+    steps = int(model.problem.solver_stats.num_iters or 0)
+    mu = None
+    if model.rows is not None and model.rows.dual_value is not None:
+        mu = np.maximum(np.asarray(model.rows.dual_value), 0.0) * model.unit / model.sizes
+    return _Answer(alpha, np.maximum(multipliers, 0.0) * model.unit, steps, status, mu)
 
 
 def _options(settings: ConicSettings, monitor: Monitor) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.linear.dense import squared_lengths, whitener
+from allocopt.solvers import within_limits
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import iteration as newton
 from allocopt.solvers.newton import start as newton_start
@@ -46,6 +47,8 @@ def solve(
     """
     if start is not None and monitor.record(start, 0).gap <= monitor.tol:
         return {"iterations": 0}
+    if problem.limits is not None:
+        return within_limits.solve(problem, monitor, settings)
 
     def watch(alpha: Array, multipliers: Array, step: int) -> None:
         if monitor.callback is not None or monitor.max_seconds is not None:

@@ -46,6 +46,8 @@ class Method:
     """Whether it can handle lower or upper bounds on the allocation."""
     starts: bool
     """Whether it can begin from the solution of a similar program."""
+    constraints: bool = False
+    """Whether it can handle linear constraints Bα <= b."""
     most_arms: int | None = None
     """More arms than this would exhaust time or memory: refused before solving."""
     needs: Callable[[Canonical], str | None] | None = None
@@ -66,6 +68,8 @@ class Method:
         """Why this method cannot solve a problem whose arms are in memory, or None if it can."""
         if self.block_by_block:
             return "takes arms that are looked at block by block (those of this program are in memory)"
+        if not self.constraints and problem.limits is not None:
+            return "cannot handle linear constraints on the allocation"
         if not self.bounds and not problem.scalable:
             return "cannot handle lower or upper bounds on the allocation"
         if self.most_arms is not None and len(problem.features) > self.most_arms:
@@ -97,11 +101,11 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "interior-point", "interior_point", "primal-dual Newton on the whole program, O(k^3) a step",
-            InteriorPointSettings, bounds=True, starts=True, most_arms=4000,
+            InteriorPointSettings, bounds=True, starts=True, constraints=True, most_arms=4000,
         ),
         Method(
             "active-set", "active_set", "interior point on a few arms, priced against all; O(k r^2) a pass",
-            ActiveSetSettings, bounds=True, starts=True, by_blocks="streaming", settings_by_blocks=by_blocks,
+            ActiveSetSettings, bounds=True, starts=True, constraints=True, by_blocks="streaming", settings_by_blocks=by_blocks,
         ),
         Method(
             "streaming", "streaming", "active-set on a pool of arms; each pass looks at all of them, block by block",
@@ -113,7 +117,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "conic", "conic", "cvxpy: CLARABEL (default), SCS or a licensed MOSEK",
-            ConicSettings, bounds=True, starts=False, most_arms=5000,
+            ConicSettings, bounds=True, starts=False, constraints=True, most_arms=5000,
         ),
     )
 }  # fmt: skip

@@ -45,10 +45,10 @@ class Monitor:
         if self.seconds_left <= 0.0:
             raise OutOfTime
 
-    def report(self, alpha: Array, multipliers: Array, iteration: int) -> Bounds:
-        """Certify a pair (α, λ) for the whole problem; returns what it proves."""
+    def report(self, alpha: Array, multipliers: Array, iteration: int, row_multipliers: Array | None = None) -> Bounds:
+        """Certify a pair (α, λ), or a triple (α, λ, μ), for the whole problem; returns what it proves."""
         assert self.problem is not None, "arms that are streamed certify themselves"
-        return self.record(evaluate(self.problem, alpha, multipliers), iteration)
+        return self.record(evaluate(self.problem, alpha, multipliers, row_multipliers), iteration)
 
     def record(self, bounds: Bounds, iteration: int) -> Bounds:
         """Remember certified bounds if they are the best so far, and tell the callback."""

@@ -166,6 +166,10 @@ class ActiveSetSettings(Settings):
     # which arms are in the master
     first_members: int = _whole(2, "times the rank: arms and constraints in the first master")
     sample: int = _whole(40, "times the rank: arms looked at for the first allocation of a large problem")
+    first_steps: int = _whole(20, "multiplicative steps to the first allocation, where there are no bounds")
+    first_power: float = _positive(1.0, "power of the smoothed maximum in the first of them")
+    first_growth: float = _at_least_one(1.15, "growth of that power from step to step")
+    first_played: int = _whole(4, "times the rank: arms of the largest first allocation in the first master")
     entering: int = _whole(2, "times the rank: arms and constraints that enter after a pass")
     spare: int = _whole(3, "times the rank: may stay before idle ones leave")
     widening: int = _whole(4, "times the rank: random arms that enter where a master is singular")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,14 +33,20 @@ from allocopt.actions.oracles import (
     spanning_tree_oracle,
 )
 from allocopt.base.errors import InvalidInstance
+from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.program import AllocationProgram
+from allocopt.model.programs import semi_bandit
 from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["GraphArms", "assignment_oracle", "list_oracle", "matching_arms", "path_arms", "shortest_path_oracle"]
 __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subset_arms"]
 
 LIMIT = 100_000
+PATIENCE = 60.0
+"""Seconds that listing arms up to the limit may take."""
+_LOOK_AFTER = 1.0  # seconds of listing after which the time of all of it is estimated
 _MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
 
 
@@ -74,6 +81,19 @@ class GraphArms(Tabular):
     def plot(self, solution: Any, **options: Any) -> Any:
         """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
         return drawn("edge_allocation", self, solution, **options)
+
+    def semi_bandit(self, theta: Any = None, noise_variance: float = 1.0) -> AllocationProgram:
+        """`allocopt.programs.semi_bandit` of these arms: playing one shows the reward of each of its edges.
+
+        Examples
+        --------
+        >>> import networkx as nx, allocopt as ao
+        >>> paths = path_arms(nx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")]), "s", "t")
+        >>> round(ao.solve(paths.semi_bandit([-1, -3, -1])).value, 6)
+        2.0
+        """
+        chosen = self.bandit(theta).theta
+        return semi_bandit(self.arms, chosen, noise_variance, labels=tuple(map(label_text, self.labels)))
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
@@ -140,7 +160,7 @@ def path_arms(
         if wanted > most:
             raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
-        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, most, "paths")
+        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths")
     if paths.acyclic and paths.count() > most:
         raise _too_many(f"{_count_text(paths.count())} paths", most)
     return _incidence(paths, _simple_paths(paths), theta, most, "paths")
@@ -159,7 +179,9 @@ def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) ->
     laplacian = _laplacian(trees.n_nodes, trees.ends, np.ones(trees.dim))
     logarithm = float(np.linalg.slogdet(laplacian[1:, 1:])[1])
     if logarithm > math.log(most + 0.5) + 1e-6:
-        raise _too_many(f"about {10 ** (logarithm / math.log(10)):.4g} spanning trees", most)
+        magnitude = logarithm / math.log(10)
+        count = f"{10**magnitude:.4g}" if magnitude < 15 else f"10^{magnitude:.0f}"
+        raise _too_many(f"about {count} spanning trees", most)
     return _incidence(trees, _trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
 
 
@@ -258,11 +280,29 @@ def _theta(G: Any, edges: Sequence[tuple[Any, ...]], weight: str) -> Array | Non
 
 
 def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str) -> GraphArms:
-    listed = list(islice(sets, limit + 1))
+    listed = list(_patiently(islice(sets, limit + 1), limit, what))
     if len(listed) > limit:
         raise _too_many(f"more than {limit} {what}", limit)
+    check_memory(3 * 8 * len(listed) * family.dim, f"G: {len(listed)} arms of {family.dim} entries", InvalidInstance)
     rows = [family.arm(columns) for columns in listed]
     return GraphArms(frozen(np.array([x for x, _ in rows])), tuple(label for _, label in rows), family.edges, theta)
+
+
+def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[list[int]]:
+    """The same, refused after a second if listing as many as the limit allows would take more than `PATIENCE`."""
+    started, judged = time.perf_counter(), False
+    for count, found in enumerate(sets, 1):
+        yield found
+        seconds = time.perf_counter() - started
+        if judged or seconds < _LOOK_AFTER:
+            continue
+        judged = True
+        if seconds * limit / count > PATIENCE:
+            able = max(1, int(PATIENCE * count / seconds))
+            raise InvalidInstance(
+                f"limit: listing up to {limit} {what} of this graph would take about {duration_text(seconds * limit / count)} "
+                f"({count / seconds:.3g} a second); set a limit of at most {able}, ask for the k best, or use an oracle"
+            )
 
 
 def _simple_paths(paths: Paths) -> Iterator[list[int]]:

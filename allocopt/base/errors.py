@@ -74,7 +74,7 @@ class CompilingWarning(UserWarning):
 
 
 class SlowWarning(UserWarning):
-    """Said before something starts that takes many times as long without compiled code, which is not to be had."""
+    """Said before something starts that takes very long: many times as long without compiled code, or longer than ten minutes."""
 
 
 class Interrupted(KeyboardInterrupt):

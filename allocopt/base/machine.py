@@ -1,4 +1,4 @@
-"""The machine's cores: how many this process may use, and how to keep BLAS on one of them."""
+"""The machine: how many cores this process may use, how to keep BLAS on one of them, and how much memory is free."""
 
 from __future__ import annotations
 
@@ -8,11 +8,71 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 
-__all__ = ["available_cores", "single_threaded"]
+from allocopt.base.errors import AllocoptError
+
+__all__ = ["available_cores", "check_memory", "duration_text", "free_memory", "single_threaded", "size_text"]
+
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+_SHARE = 0.9  # of the free memory that one array may take: the rest is needed while it is made
+
+
+def free_memory() -> int | None:
+    """Bytes that this process could still take without swapping, within the limit of its group; None where nobody says."""
+    found = [1024 * int(line.split()[1]) for line in _lines(_MEMORY) if line.startswith(("MemAvailable:", "SwapFree:"))]
+    free = [sum(found)] if found else []
+    limit, used = (next(iter(_lines(_GROUP / name)), "") for name in ("memory.max", "memory.current"))
+    if limit.strip().isdigit() and used.strip().isdigit():
+        free.append(max(int(limit) - int(used), 0))
+    return min(free) if free else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def check_memory(needed: float, what: str, error: type[AllocoptError]) -> None:
+    """Refuse what would need more than the free memory, before anything is made; ``what`` begins the sentence."""
+    free = free_memory()
+    if free is not None and needed > _SHARE * free:
+        raise error(f"{what} would take {size_text(needed)} of memory, but {size_text(free)} are free")
+
+
+def size_text(n_bytes: float) -> str:
+    """A number of bytes in a few characters.
+
+    Examples
+    --------
+    >>> size_text(4e11), size_text(2048)
+    ('400 GB', '2.05 kB')
+    """
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} PB"
+
+
+def duration_text(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    Examples
+    --------
+    >>> duration_text(42), duration_text(7000), duration_text(1e9)
+    ('42 seconds', '1.9 hours', '32 years')
+    """
+    for unit, length in (("years", 3.156e7), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{seconds:.2g} seconds"
 
 
 def available_cores() -> int:

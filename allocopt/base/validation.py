@@ -78,7 +78,7 @@ def _items(length: int | None) -> str:
 
 def _array(name: str, value: object, ndim: int, error: type[AllocoptError], *, infinite: bool) -> Array:
     if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == ndim:  # nothing to convert
-        result: Array = value if value.dtype.isnative else value.astype(np.float64)
+        result: Array = value
     else:
         result = _converted(name, value, ndim, error)
     if not unchanging(result):  # a read-only array is shared instead of copied, however large it is

@@ -7,21 +7,23 @@ arms that cost nothing). u is infinite unless ``upper`` is given. ``offset`` is 
 
 A variable whose arm shows several things has several rows a, and a_i a_iᵀ stands for the sum of a aᵀ over them. ``owners`` says which
 variable a row belongs to: quantities of rows become those of variables by sums (``by_variable``), α goes to rows by ``by_row``.
+
+Linear constraints are ``limits``: Vα <= v. Only then variables may cost nothing (``costs``) or have rows of zeros.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear import dense
-from allocopt.linear.dense import squared_row_lengths
+from allocopt.linear.dense import group_sums, squared_row_lengths
 from allocopt.linear.floating import gamma
 
-__all__ = ["Bounds", "Canonical", "SumError", "whitener"]
+__all__ = ["Bounds", "Canonical", "Limits", "SumError", "whitener"]
 
 _LARGEST_RESIDUAL = 0.5  # of an approximate inverse, beyond which nothing is claimed
 
@@ -63,6 +65,46 @@ class SumError:
 
 
 @dataclass(frozen=True, eq=False)
+class Limits:
+    """Linear constraints Vα <= v on a canonical α, by the entries of V that are not 0."""
+
+    places: IntArray
+    """The row of each entry."""
+    variables: IntArray
+    """Its variable."""
+    values: Array
+    room: Array
+    """v: what is left of b once everything fixed is played."""
+    sizes: Array
+    """What the rounding of ``room`` is relative to: |b| + |B|l."""
+    error: float
+    """Relative error of ``values``."""
+    n_variables: int
+
+    def used(self, alpha: Array) -> Array:
+        """Vα, rounded."""
+        return group_sums(self.places, self.values * alpha[self.variables], len(self.room))
+
+    def terms(self, alpha: Array) -> Array:
+        """|V|α for α >= 0."""
+        return group_sums(self.places, np.abs(self.values) * alpha[self.variables], len(self.room))
+
+    def charged(self, multipliers: Array) -> Array:
+        """Vᵀμ: what the rows charge for a unit of each variable, rounded."""
+        return group_sums(self.variables, self.values * multipliers[self.places], self.n_variables)
+
+    def charged_terms(self, multipliers: Array) -> Array:
+        """|V|ᵀμ for μ >= 0."""
+        return group_sums(self.variables, np.abs(self.values) * multipliers[self.places], self.n_variables)
+
+    def dense(self) -> Array:
+        """V as an array."""
+        matrix = np.zeros((len(self.room), self.n_variables))
+        matrix[self.places, self.variables] = self.values
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
 class Canonical:
     """Canonical arrays; see the module's text. Rows of ``features`` and ``targets`` are non-zero and span R^r."""
 
@@ -79,6 +121,9 @@ class Canonical:
     """Relative error of ``upper`` and ``offset``, and of costs."""
     owners: IntArray | None = None
     """The variable of each row of ``features``, in increasing order, every variable with a row; None where each has one."""
+    limits: Limits | None = None
+    costs: Array | None = None
+    """1 for variables that cost something and 0 for the others; None where all do."""
     sum_error: SumError | None = None
     """Where ``base`` stands for very many rows: how far their sum can be from BᵀB."""
 
@@ -141,8 +186,8 @@ class Canonical:
 
     @property
     def scalable(self) -> bool:
-        """Whether α may be multiplied by any factor: no upper bounds and nothing known beforehand."""
-        return self.upper is None and not len(self.base)
+        """Whether α may be multiplied by any factor: no upper bounds, no linear constraints and nothing known beforehand."""
+        return self.upper is None and not len(self.base) and self.limits is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +205,8 @@ class Bounds:
     prices: Array
     """p_i = Σ_j λ_j (a_iᵀ M^-1 b_j)² (summed over the rows of i) with the scaled λ: at most 1 for arms without upper bound."""
     rounding: float
+    row_multipliers: Array | None = field(default=None, kw_only=True)
+    """μ of the linear constraints, where there are any."""
 
     @property
     def gap(self) -> float:

@@ -14,6 +14,7 @@ from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.frame import Frame, frame_of, images, padding
+from allocopt.certify.limits.evaluation import evaluate_within
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.linear.floating import UNIT, gamma
 
@@ -31,12 +32,15 @@ __all__ = [
 _ROOM = 1.0 - 1e-9  # a constraint below that holds whichever basis it is computed in
 
 
-def evaluate(problem: Canonical, alpha: Array, multipliers: Array) -> Bounds:
+def evaluate(problem: Canonical, alpha: Array, multipliers: Array, row_multipliers: Array | None = None) -> Bounds:
     r"""Both bounds from any α >= 0 and any λ >= 0, in O((k+m) r²): the theorem of docs/certificates.md.
 
     The lower bound: for λ >= 0, y_j = M^-1 b_j and any scale q >= 0 of the pair,
     value >= q ((Σλ_j b_jᵀy_j)²/Σλ_j − Σλ_j |B y_j|²) − Σ_i u_i (q p_i − 1)_+, which is concave and piecewise linear in q.
+    With linear constraints and their multipliers μ: `evaluate_within`.
     """
+    if problem.limits is not None:
+        return evaluate_within(problem, alpha, multipliers, row_multipliers)
     features, targets = problem.features, problem.targets
     inflation = padding(problem.rank)
     failed = Bounds(float("inf"), problem.offset * (1.0 - 2.0 * problem.bound_error) / inflation, alpha, multipliers,
@@ -98,16 +102,20 @@ def tidy(problem: Canonical, bounds: Bounds, tol: float) -> Bounds:
     """Set to zero what complementarity says is zero, as long as the recomputed certificate is not worse for it."""
     alpha, lam = bounds.alpha, bounds.multipliers
     idle = (alpha < SUPPORT * alpha.max()) & (bounds.prices < 1.0 - SUPPORT)
-    slack = (lam < SUPPORT * lam.max()) & (bounds.constraints < (1.0 - SUPPORT) * bounds.constraints.max())
+    tight = (1.0 - SUPPORT) * bounds.constraints.max(initial=0.0)  # (there may be linear constraints only)
+    slack = (lam < SUPPORT * lam.max(initial=0.0)) & (bounds.constraints < tight)
     if not (idle & (alpha > 0)).any() and not (slack & (lam > 0)).any():
         return bounds
-    tidied = recomputed(problem, evaluate(problem, np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)))
+    cleared = np.where(idle, 0.0, alpha), np.where(slack, 0.0, lam)
+    tidied = recomputed(problem, evaluate(problem, *cleared, bounds.row_multipliers))
     return tidied if tidied.gap <= max(bounds.gap, 0.5 * tol) else bounds
 
 
 def recomputed(problem: Canonical, bounds: Bounds) -> Bounds:
     """Bounds that follow from the feasible allocation itself, so that what is stored proves what is claimed."""
-    return bounds if problem.scalable else evaluate(problem, bounds.alpha, bounds.multipliers)
+    if problem.scalable:
+        return bounds
+    return evaluate(problem, bounds.alpha, bounds.multipliers, bounds.row_multipliers)
 
 
 def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float, float]:
@@ -177,6 +185,8 @@ def _fill(alpha: Array, upper: Array, by: float) -> Array:
 
 def violation(problem: Canonical, alpha: Array) -> float:
     """An upper bound on max_j g_j(α)."""
+    if not len(problem.targets):
+        return 0.0
     frame = frame_of(problem, alpha, np.zeros(len(problem.targets)))
     if frame is None:
         return float("inf")

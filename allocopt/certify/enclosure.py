@@ -110,10 +110,12 @@ def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tu
         bounds = problem.proven(*solution.in_use)
         return bounds.lower, bounds.upper, problem.assumptions, 53
     if precision is None:
-        again = recertify(program, solution.allocation, solution.multipliers, solution.method, solution.tol, {})
+        given = solution.allocation, solution.multipliers, solution.method, solution.tol
+        again = recertify(program, *given, {}, solution.constraint_multipliers)
         within = solution.lower <= again.lower and again.upper <= solution.upper
         if within or solution.gap == math.inf or not fits_balls(reduce(program)):
             return again.lower, again.upper, again.assumptions, 53
     reduction = reduce(program)
-    lower, upper, bits = in_balls(reduction, solution.allocation, solution.multipliers, precision)
+    witness = solution.allocation, solution.multipliers, precision, solution.constraint_multipliers
+    lower, upper, bits = in_balls(reduction, *witness)
     return lower, upper, reduction.assumptions, bits

@@ -15,8 +15,8 @@ import numpy as np
 
 from allocopt.base.errors import Infeasible, SolverFailed
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.canonical import Canonical
-from allocopt.certify.feasibility import proven_infeasible
+from allocopt.certify.canonical import Canonical, Limits
+from allocopt.certify.limits.feasibility import proven_infeasible
 from allocopt.linear.assumptions import ROUNDING_LEVEL, Assumption
 from allocopt.linear.differences import differences_lie_in, largest_share_of_differences, span_of_duels
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
@@ -60,11 +60,13 @@ class Reduction:
     most: Array
     """What α can be at least and at most; where these are rounded themselves, α at a bound means the exact one."""
     assumptions: tuple[Assumption, ...]
+    units: Array
+    """What one pull of each variable is in canonical units: its cost, or any number where it costs nothing."""
 
     def allocation(self, alpha: Array) -> Array:
         """A canonical α in the program's own units, one entry per arm."""
         full = self.fixed.copy()
-        full[self.variables] += alpha / self.program.costs[self.variables]
+        full[self.variables] += alpha / self.units
         bounded = np.isfinite(self.most)
         full[bounded] = np.minimum(full[bounded], self.most[bounded])
         return full
@@ -73,7 +75,7 @@ class Reduction:
         """The way back of `allocation`."""
         with np.errstate(over="ignore"):
             extra = allocation[self.variables] - self.fixed[self.variables]
-            result: Array = np.maximum(extra, 0.0) * self.program.costs[self.variables]
+            result: Array = np.maximum(extra, 0.0) * self.units
         return result
 
     def multipliers(self, canonical: Array) -> Array:
@@ -107,11 +109,11 @@ def bound_error(program: AllocationProgram) -> float:
 
 def reduce(program: AllocationProgram) -> Reduction:
     """The canonical problem of a program. Raises `Infeasible` when it is proven that some target can never be met."""
-    units = column_units(program.features, program.targets)
+    columns = column_units(program.features, program.targets)
     # −0.0 becomes 0.0: its sign would decide signs, and so bits, in a factorisation
-    rows = program.features * units + 0.0
+    rows = program.features * columns + 0.0
     shared = program.target_arms is not None and program.origin.compared is None
-    goals = rows[program.target_arms] if shared else program.targets * units + 0.0
+    goals = rows[program.target_arms] if shared else program.targets * columns + 0.0
     free, owners = program.free, program.row_owners
     known_exactly = free_span(rows, free if program.owners is None else np.flatnonzero(np.isin(owners, free)))
     features, terms = known_exactly.modulo.with_terms(rows)
@@ -119,12 +121,16 @@ def reduce(program: AllocationProgram) -> Reduction:
 
     nonzero = features.any(axis=1)
     least, most = program.lower, program.upper
-    costless = (program.costs == 0) & np.isfinite(most)
+    # arms in linear constraints stay variables, even if they cost or tell nothing
+    constrained = (
+        np.zeros(program.n_arms, dtype=bool) if program.constraints is None else program.constraints.constrained
+    )
+    costless = (program.costs == 0) & np.isfinite(most) & ~constrained
     fixed = np.where(costless, most, least)
     fixed[free] = np.inf
     # from here to ``variables``, numbers of rows; an arm that shows one thing is its row
     known = np.flatnonzero(((fixed > 0) & np.isfinite(fixed))[owners] & nonzero)
-    playable = np.flatnonzero(((program.costs > 0) & (most > least))[owners] & nonzero)
+    playable = np.flatnonzero((((program.costs > 0) | constrained) & (most > least))[owners] & nonzero)
     asked = np.flatnonzero(targets.any(axis=1))
 
     informative = np.union1d(known, playable) if len(known) else playable
@@ -132,39 +138,90 @@ def reduce(program: AllocationProgram) -> Reduction:
     without_noise = np.where(known_exactly.modulo.noise(informative_rows, terms[informative]), 0.0, informative_rows)
     duels = _span_of_duels(program)
     span = span_of(rows, informative, known_exactly, without_noise) if duels is None else duels
-    dependence = _check_targets(program, rows[informative], goals, asked, span, units)
+    dependence = _check_targets(program, rows[informative], goals, asked, span, columns)
     coordinates = np.searchsorted(known_exactly.modulo.columns, np.array(span.columns, dtype=np.int64))
     # rows that differ from 0 in columns that depend on the others only up to rounding are taken as 0
     known = known[features[np.ix_(known, coordinates)].any(axis=1)]
     playable = playable[features[np.ix_(playable, coordinates)].any(axis=1)]
+    if program.constraints is not None:
+        playable = np.union1d(playable, np.flatnonzero((constrained & (most > least))[owners]))
     asked = asked[targets[np.ix_(asked, coordinates)].any(axis=1)]
     variables = playable if program.owners is None else np.unique(owners[playable])
+    units = program.costs if program.constraints is None else _units(program.costs)
+    places = known, playable, asked, coordinates
+    canonical = _canonical(program, features, targets, places, fixed, variables, units)
+    quotient = Quotient(_indices(known_exactly.rows), known_exactly.columns, _indices(span.rows), span.columns)
+    dependent = _of_arms(program, (*known_exactly.assumptions, *span.assumptions))
+    assumptions = (*program.assumptions, *dependent, *dependence)
+    if len(asked) and np.isfinite(program.upper).any():
+        _check_feasible(program, rows, goals, asked)
+    worth = units[variables]
+    return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions, worth)
+
+
+def _canonical(
+    program: AllocationProgram, features: Array, targets: Array, places: tuple[IntArray, IntArray, IntArray, IntArray],
+    fixed: Array, variables: IntArray, units: Array,
+) -> Canonical:  # fmt: skip
+    """The canonical arrays, from the rows that are known, may be played and are asked about, and the coordinates kept."""
+    known, playable, asked, coordinates = places
+    owners = program.row_owners
     noise = 1.0 if program.noise_variance is None else program.noise_variance
-    weighted = program.costs[owners] * noise
+    weighted = units[owners] * noise
+    shared = program.target_arms is not None and program.origin.compared is None and program.constraints is None
     unit = np.sqrt(weighted[playable])
     a = features[np.ix_(playable, coordinates)] / unit[:, None]
     b = targets[np.ix_(asked, coordinates)] / np.sqrt(program.radii[asked])[:, None]
     pulls = fixed[owners] / noise
     base = features[np.ix_(known, coordinates)] * np.sqrt(pulls[known])[:, None]
     scale = column_units(a, base)
-    upper = (most - least)[variables] * program.costs[variables]
-    canonical = Canonical(
+    upper = (program.upper - program.lower)[variables] * units[variables]
+    return Canonical(
         np.ascontiguousarray(a * scale),
         np.ascontiguousarray(b * scale),
         np.ascontiguousarray(base * scale),
         upper if np.isfinite(upper).any() else None,
-        _total_cost(program.costs, least),
+        _total_cost(program.costs, program.lower),
         _ratios(program, weighted, variables, asked) if shared else None,
         ENTRY_ERROR + data_error(program),
         bound_error(program) + data_error(program),
         None if len(variables) == len(playable) else np.searchsorted(variables, owners[playable]),
+        _limits(program, variables, units[variables]),
+        None if program.constraints is None else _charges(program.costs[variables]),
     )
-    quotient = Quotient(_indices(known_exactly.rows), known_exactly.columns, _indices(span.rows), span.columns)
-    dependent = _of_arms(program, (*known_exactly.assumptions, *span.assumptions))
-    assumptions = (*program.assumptions, *dependent, *dependence)
-    if len(asked) and np.isfinite(program.upper).any():
-        _check_feasible(program, rows, goals, asked)
-    return Reduction(program, quotient, canonical, variables, asked, fixed, least, most, assumptions)
+
+
+def _units(costs: Array) -> Array:
+    """Costs, and a power of two of about their size for arms that cost nothing."""
+    paid = costs[costs > 0]
+    usual = 2.0 ** round(float(np.log2(paid).mean())) if len(paid) else 1.0
+    return np.where(costs > 0, costs, usual)
+
+
+def _charges(costs: Array) -> Array | None:
+    """What canonical variables cost, 1 or 0; None where all cost something."""
+    return None if (costs > 0).all() else np.where(costs > 0, 1.0, 0.0)
+
+
+def _limits(program: AllocationProgram, variables: IntArray, units: Array) -> Limits | None:
+    """The linear constraints in canonical units, for what is played beyond the lower bounds."""
+    given = program.constraints
+    if given is None:
+        return None
+    # only entries of arms that are variables: the others are at their lower bounds
+    place = np.full(program.n_arms, -1)
+    place[variables] = np.arange(len(variables))
+    kept = np.flatnonzero(place[given.arms] >= 0)
+    own = place[given.arms[kept]]
+    return Limits(
+        given.places[kept],
+        own,
+        given.values[kept] / units[own],
+        given.limits - given.used(program.lower),
+        np.abs(given.limits) + given.terms(program.lower),
+        data_error(program),
+        len(variables),
+    )
 
 
 def _indices(rows: IntArray) -> tuple[int, ...]:

@@ -1,15 +1,14 @@
 """The referee: does a proof file prove what it claims? One file, the standard library, and not a single rounded number.
 `python referee.py proof.json` prints what is proven and assumed, and exits with 0 if the claim is proven, else with 1.
-Programs: minimise Σ κ_i α_i subject to ||t_j||²_{H^-1} <= ρ_j, l <= α <= u; H = Σ α_i Σ f fᵀ/σ_f² over the rows f that i shows."""
+Programs: minimise Σ κ_i α_i for ||t_j||²_{H^-1} <= ρ_j, l <= α <= u, Bα <= b; H = Σ α_i Σ f fᵀ/σ_f² over the rows f that i shows."""
 import decimal, json, math, sys
 from fractions import Fraction
 from typing import Any, NamedTuple
 ROUNDING_LEVEL = Fraction(1, 2**40)  # what rounding of the input explains, relative to the terms of a sum
 class Refused(ValueError): ...  # the document is malformed or contradicts itself
-class Verdict(NamedTuple):  # the bounds are what is proven, whatever is claimed (None: infinity); assumed: the largest of each kind
-    proven: bool; problems: list[str]; lower: Fraction; upper: Fraction | None; assumed: dict[str, Fraction]
+class Verdict(NamedTuple): proven: bool; problems: list[str]; lower: Fraction; upper: Fraction | None; assumed: dict[str, Fraction]
 def judge(document: Any) -> Verdict:
-    """What the witness in a proof document proves, and whether that is what the document claims."""
+    """What the witness in a proof document proves (None: ∞; assumed: the largest of each kind), and is that what is claimed?"""
     problems, assumed = list[str](), dict[str, Fraction]()
     def assume(kind, size, what, arm=None):  # may what differs from 0 by this size, relative to its terms, count as 0?
         covered = size <= ROUNDING_LEVEL and any(k == kind and s >= size and arm in (None, *on) for k, on, s in listed)
@@ -17,7 +16,7 @@ def judge(document: Any) -> Verdict:
         if size and not covered: problems.append(f"{what} (relatively {show(size)}: not assumed, or above 2^-40)")
         return covered or not size
     try:
-        need(document["format"] == "allocopt-proof" and whole(document["version"]) in (2, 3), "not a proof of version 2 or 3")
+        need(document["format"] == "allocopt-proof" and whole(document["version"]) in (2, 3, 4), "not a proof of version 2 to 4")
         listed = [(a["kind"], a["arms"], Fraction(*map(int, a["size"].split("/")))) for a in document["assumptions"]]
         (lower, upper), claim, tol = bounds(document, assume), document["claim"], number(document["tol"])
         low, high, status = number(claim["lower"]), number(claim["upper"], infinite=True), claim["status"]
@@ -42,8 +41,7 @@ def program(document, assume):  # rows, their arms and σ²; κ, l, u, t, ρ and
     if kind == "side_observations": described = {**described, "arms": ones(len(described["means"])), "theta": described["means"]}
     given = [[arm if kind == "general" and type(arm[0]) is list else [arm] for arm in described[name]] for name in names]
     owners, rows = [i for i, f in enumerate(given[0]) for _ in f], [numbers(x, signed=True) for a in given for f in a for x in f]
-    k, d = len(owners), len(rows[0])
-    need(d > 0 and all(len(row) == d for row in rows), "expected rows of equal length")
+    k, d = len(owners), len(rows[0]); need(d > 0 and all(len(row) == d for row in rows), "expected rows of equal length")
     flat, unit = integers([x for row in rows for x in row])
     rows = [flat[n : n + d] for n in range(0, len(flat), d)]
     duels = [(i, j) for i in range(k) for j in range(i + 1, k) if kind == "duelling" and rows[i] != rows[j]]
@@ -90,8 +88,7 @@ def program(document, assume):  # rows, their arms and σ²; κ, l, u, t, ρ and
 def exact_gaps(described, means, sizes, contexts, assume):  # within contexts; 0 for the arms that are taken as optimal
     gaps, optimal = list[Fraction](), indices(described["optimal_arms"], len(means))
     for context in (range(len(gaps), len(gaps) + whole(count, 1)) for count in contexts):
-        top = max(context, key=lambda i: means[i])
-        gaps += [means[top] - means[i] for i in context]
+        top = max(context, key=lambda i: means[i]); gaps += [means[top] - means[i] for i in context]
         for i in context:
             need(gaps[i] or i in optimal, f"optimal_arms: arm {i} is optimal too but is not listed")
             need(i not in optimal or assume("tie", gaps[i] / (sizes[i] + sizes[top] or 1), f"arm {i} is taken as optimal", i))
@@ -100,7 +97,8 @@ def exact_gaps(described, means, sizes, contexts, assume):  # within contexts; 0
 def bounds(document, assume):  # the lower and the upper bound that the allocation and the multipliers prove
     rows, owners, noise, costs, low, high, targets, radii, multipliers = program(document, assume)
     k, d, described, quotient = len(costs), len(rows[0]), document["program"], document["quotient"]
-    free, alpha = [costs[i] == 0 and high[i] == math.inf for i in range(k)], numbers(document["allocation"], k, True)
+    (limits, charges, rent), alpha = linear_constraints(document, costs, high), numbers(document["allocation"], k, True)
+    free = [costs[i] == 0 and high[i] == math.inf and not any(i in row for row, _ in limits) for i in range(k)]
     need(free == [x == math.inf for x in alpha], "allocation: it must be infinite on the free arms only")
     alpha = {i: min(max(low[i], alpha[i]), high[i]) for i in range(k) if not free[i]}  # a bound need not be a double
     pivots, columns = indices(quotient["pivot_arms"], len(rows)), indices(quotient["pivot_columns"], d)
@@ -114,27 +112,25 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
         sizes = [modulo_all(row, dropped)[1] for row in targets + [rows[n] for n, i in enumerate(owners) if alpha.get(i)]]
         spanned = assume("dependence", max(sizes, default=0), "targets or played arms do not depend on basis_arms")
     features = {n: modulo_free(rows[n], coordinates)[0] for n, i in enumerate(owners) if i in alpha}
-    targets = [modulo_free(row, coordinates)[0] for row in targets]
-    asked = [j for j, row in enumerate(targets) if any(row)]
+    targets = [modulo_free(row, coordinates)[0] for row in targets]; asked = [j for j, row in enumerate(targets) if any(row)]
     played, unit = integers([alpha[owners[n]] / noise[n] for n in features])  # H is matrix/unit; y_j = adjugate · t_j ∝ H^-1 t_j
     adjugate, determinant = inverse(gram(played, features.values(), len(coordinates)))
-    lower = sum((costs[i] * low[i] for i in alpha), Fraction(0))
-    upper = lower if spanned and not asked else math.inf
+    least, spent = (sum((costs[i] * x[i] for i in alpha), Fraction(0)) for x in (low, alpha))
+    spanned = spanned and all(sum(c * alpha[i] for i, c in row.items()) <= b for row, b in limits)
+    upper, below = (spent if limits else least) if spanned and not asked else math.inf, [i for i in alpha if charges[i] < 0]
+    lower = sum((charges[i] * low[i] for i in alpha), -rent) + sum((high[i] - low[i]) * charges[i] for i in below)
     if asked and determinant:
-        y = {j: [dot(row, targets[j]) for row in adjugate] for j in asked}
-        norms = {j: dot(targets[j], y[j]) for j in asked}
+        y = {j: [dot(row, targets[j]) for row in adjugate] for j in asked}; norms = {j: dot(targets[j], y[j]) for j in asked}
         worst = max(Fraction(unit * norms[j], determinant) / radii[j] for j in asked)
-        bounded = any(low[i] or high[i] != math.inf for i in alpha)
-        if spanned and (worst <= 1 or not bounded):  # without bounds worst · α is feasible
-            upper = sum(costs[i] * alpha[i] for i in alpha) * (1 if bounded else worst)
-        # For all y_j and w_j, q >= 0 the value is >= q (N²/Λ − Σ l_i p_i) + Σ l_i κ_i − Σ (u_i − l_i)(q p_i − κ_i)_+
-        # for N = Σ w_j t_jᵀy_j, Λ = Σ w_j ρ_j, p_i = Σ w_j (f_iᵀy_j)². Take w_j ∝ λ_j/ρ_j; concave in q: climb.
-        weights, last = integers([multipliers[j] / radii[j] for j in asked])[0], Fraction(0)
+        bounded = limits or any(low[i] or high[i] != math.inf for i in alpha)
+        if spanned and (worst <= 1 or not bounded): upper = spent * (1 if bounded else worst)  # without bounds worst · α is feasible
+        # For all y_j and w_j, q, μ >= 0 the value is >= q (N²/Λ − Σ l_i p_i) + Σ l_i κ'_i − μᵀb − Σ (u_i − l_i)(q p_i − κ'_i)_+
+        # for N = Σ w_j t_jᵀy_j, Λ = Σ w_j ρ_j, p_i = Σ w_j (f_iᵀy_j)², κ' = κ + Bᵀμ. Take w_j ∝ λ_j/ρ_j; concave in q: climb.
+        weights, last, prices = integers([multipliers[j] / radii[j] for j in asked])[0], Fraction(0), dict.fromkeys(alpha, Fraction(0))
         form, total = gram(weights, y.values(), len(coordinates)), dot(weights, [radii[j] for j in asked])
-        prices = dict.fromkeys(alpha, Fraction(0))
         for n, f in features.items(): prices[owners[n]] += dot(f, [dot(row, f) for row in form]) / noise[n]
         slope = (dot(weights, norms.values()) ** 2 / total if total else 0) - sum(low[i] * prices[i] for i in alpha)
-        for q, i in sorted((costs[i] / prices[i], i) for i in alpha if prices[i]):
+        for q, i in sorted((max(charges[i], 0) / prices[i], i) for i in alpha if prices[i]):
             lower, last = lower + max(slope, 0) * (q - last), q
             slope = -1 if high[i] == math.inf else slope - (high[i] - low[i]) * prices[i]
     if described["kind"] == "horizon" and "n" in described:
@@ -142,7 +138,14 @@ def bounds(document, assume):  # the lower and the upper bound that the allocati
         level = 2 * log_n + 2 + number(described["constant"]) * rank * log(max(rank, 1) * log_n)
         need(close(number(described["f_n"]), level), "f_n does not follow from n, the constant and the rank")
         lower = lower if spanned and determinant else Fraction(0)  # otherwise that is not proven to be the rank
-    return lower, upper
+    return max(lower, least), upper
+def linear_constraints(document, costs, high):  # rows {arm: coefficient} with b, κ + Bᵀμ and μᵀb
+    given, charges = document["program"].get("constraints", []), list(costs)
+    rows = [dict(zip(indices(c["arms"], len(costs)), numbers(c["coefficients"], signed=True), strict=True)) for c in given]
+    limits, mu = [number(c["limit"], signed=True) for c in given], numbers(document.get("constraint_multipliers", []), len(given))
+    for i, part in [(i, m * c) for row, m in zip(rows, mu, strict=True) for i, c in row.items()]: charges[i] += part
+    idle = any(c < 0 and u == math.inf for c, u in zip(charges, high, strict=True))  # then μ proves nothing, and μ = 0 does
+    return [*zip(rows, limits, strict=True)], costs if idle else charges, Fraction(0) if idle else dot(mu, limits)
 def division(rows, columns):  # eliminates columns by rows: of a row, what is left (times an integer), its relative size
     adjugate, determinant = inverse([[row[c] for c in columns] for row in rows] if len(rows) == len(columns) else [[0]])
     need(determinant, "pivot_arms or basis_arms are dependent in their columns, or not as many as these")
@@ -152,13 +155,11 @@ def division(rows, columns):  # eliminates columns by rows: of a row, what is le
         return list(map(sum, terms)), max((Fraction(abs(sum(t)), sum(map(abs, t))) for t in terms if sum(t)), default=0)
     return remainder
 def inverse(matrix):  # integers A and d with matrix · A = d · identity, without fractions; d = 0 if it is singular
-    n, last = len(matrix), 1
-    work = [row + unit for row, unit in zip(matrix, ones(n), strict=True)]
+    n, last, work = len(matrix), 1, [row + unit for row, unit in zip(matrix, ones(len(matrix)), strict=True)]
     for c in range(n):
         if (i := next((i for i in range(c, n) if work[i][c]), None)) is None: return [], 0
         work[c], work[i], p = work[i], work[c], work[i]
-        work = [r if r is p else [(p[c] * x - r[c] * y) // last for x, y in zip(r, p, strict=True)] for r in work]
-        last = p[c]
+        work, last = [r if r is p else [(p[c] * x - r[c] * y) // last for x, y in zip(r, p, strict=True)] for r in work], p[c]
     return [row[n:] for row in work], last
 def gram(by, rows, n): return [[sum(w * r[c] * r[e] for w, r in zip(by, rows, strict=True)) for e in range(n)] for c in range(n)]
 def ones(n): return [[int(i == j) for j in range(n)] for i in range(n)]
@@ -180,8 +181,7 @@ def numbers(values, length=None, infinite=False, signed=False):
     need(isinstance(values, list) and length in (None, len(values)), f"expected a list of {length or 'some'} numbers")
     return [number(value, infinite, signed) for value in values]
 def whole(x, least=0): return need(type(x) is int and x >= least, f"expected an int >= {least}, got {x!r:.40}") or x
-def indices(values, count):
-    return need(len({i for i in values if whole(i) < count}) == len(values), f"expected distinct indices below {count}") or [*values]
+def indices(x, n): return need(len({i for i in x if whole(i) < n}) == len(x), f"expected distinct indices below {n}") or [*x]
 def show(x): return repr(float(x)) if x == math.inf or x < 2**1000 else "more than 2^1000"
 def read(text: str) -> Any:  # strict JSON: no key twice, no NaN, no Infinity; a literal is the double that it denotes
     def once(pairs): return need(len(dict(pairs)) == len(pairs), f"a key twice: {[k for k, _ in pairs]}") or dict(pairs)
@@ -193,7 +193,7 @@ def main(path: str) -> int:
     except (OSError, ValueError, RecursionError) as error:
         verdict = Verdict(False, [f"{path}: {error}"], Fraction(0), None, {})
     print(f"the witness proves [{show(verdict.lower)}, {show(math.inf if verdict.upper is None else verdict.upper)}]")
-    for kind, size in verdict.assumed.items(): print(f"assumed: {kind}, relative size {show(size)}")
-    print("\n".join(f"not proven: {problem}" for problem in verdict.problems) or "the claim is proven")
+    assumed = [f"assumed: {kind}, relative size {show(size)}" for kind, size in verdict.assumed.items()]
+    print("\n".join(assumed + ([f"not proven: {problem}" for problem in verdict.problems] or ["the claim is proven"])))
     return 0 if verdict.proven else 1
 if __name__ == "__main__": sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else "usage: python referee.py proof.json")

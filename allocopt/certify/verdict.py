@@ -15,6 +15,7 @@ from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.canonical import Bounds
 from allocopt.certify.certificate import evaluate, violation
 from allocopt.certify.frame import padding
+from allocopt.certify.limits.evaluation import most_excess
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.program import AllocationProgram
@@ -51,6 +52,9 @@ def certified_solution(
         bounds, allocation, multipliers = _sharper(reduction, bounds, allocation, multipliers)
     else:
         bounds = _slightly_wider(bounds, tol)
+    limited = reduction.program.constraints
+    if limited is not None and not limited.met_by(allocation):  # the last word is that of the doubles handed out
+        bounds = dataclasses.replace(bounds, upper=float("inf"))
     return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, reason, stats)
 
 
@@ -68,7 +72,7 @@ def solution_as_given(
     status, stats = _status(bounds, tol, reason, reduction.canonical.scalable, stats, reduction.assumptions)
     return Solution(
         program, allocation, multipliers, bounds.lower, bounds.upper, status, method,
-        tol, np.sort(binding), reduction.quotient.coordinates, stats, reduction.assumptions,
+        tol, np.sort(binding), reduction.quotient.coordinates, stats, reduction.assumptions, bounds.row_multipliers,
     )  # fmt: skip
 
 
@@ -87,13 +91,14 @@ def widened(lower: float, upper: float, rounding: float, tol: float) -> tuple[fl
 
 
 def in_balls(
-    reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None
-) -> tuple[float, float, int]:
+    reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None,
+    row_multipliers: Array | None = None,
+) -> tuple[float, float, int]:  # fmt: skip
     """Both bounds in ball arithmetic, and its bits."""
     # loads python-flint, which most solves do without
     from allocopt.certify.exact_arithmetic.balls import interval_in_balls
 
-    return interval_in_balls(reduction, allocation, multipliers, precision)
+    return interval_in_balls(reduction, allocation, multipliers, precision, row_multipliers)
 
 
 def fits_balls(reduction: Reduction) -> bool:
@@ -107,9 +112,10 @@ def _sharper(
     """The bounds in ball arithmetic, if the program is small enough for that, and the pair that they hold for."""
     problem = reduction.canonical
     finite = np.where(np.isfinite(allocation), allocation, 0.0)
-    if not fits_balls(reduction) or not finite.any() or not multipliers.any():
+    mu = bounds.row_multipliers
+    if not fits_balls(reduction) or not finite.any() or not (multipliers.any() or (mu is not None and mu.any())):
         return bounds, allocation, multipliers
-    lower, upper, _ = in_balls(reduction, allocation, multipliers)
+    lower, upper, _ = in_balls(reduction, allocation, multipliers, None, mu)
     cost = float(reduction.program.costs @ finite)
     if problem.scalable and np.isfinite(upper) and cost > 0:
         # what may be scaled is feasible once it costs the upper bound, or a little more, as it is rounded; then both bounds anew
@@ -120,18 +126,20 @@ def _sharper(
         lower, upper, _ = in_balls(reduction, allocation, multipliers)
         upper *= 2.0 * padding(len(finite)) - 1.0 + 4.0 * problem.bound_error
     elif not problem.scalable and not np.isfinite(upper):
-        lower, upper, allocation = _repaired(reduction, allocation, multipliers, lower)
+        lower, upper, allocation = _repaired(reduction, allocation, multipliers, lower, mu)
     return dataclasses.replace(bounds, lower=lower, upper=upper), allocation, multipliers
 
 
-def _repaired(reduction: Reduction, allocation: Array, multipliers: Array, lower: float) -> tuple[float, float, Array]:
+def _repaired(
+    reduction: Reduction, allocation: Array, multipliers: Array, lower: float, row_multipliers: Array | None = None
+) -> tuple[float, float, Array]:
     """An allocation within its bounds, enlarged by as little as makes it feasible for sure; and both bounds for it."""
     finite = np.isfinite(allocation)
 
     def enlarged(growth: float) -> tuple[float, float, Array]:
         larger = allocation.copy()
         larger[finite] = np.minimum(allocation[finite] * (1.0 + growth), reduction.most[finite])
-        low, high, _ = in_balls(reduction, larger, multipliers)
+        low, high, _ = in_balls(reduction, larger, multipliers, None, row_multipliers)
         return low, high, larger
 
     least = 0.0
@@ -199,17 +207,24 @@ def certified_over_all(
 
 def undecided(program: AllocationProgram, tol: float, why: str) -> Solution:
     """Nothing is proven but that costs are not negative."""
-    allocation = np.where((program.costs == 0) & np.isinf(program.upper), np.inf, program.lower)
+    allocation = program.lower.copy()
+    allocation[program.free] = np.inf
     multipliers = np.zeros(program.n_multipliers)
     none = np.zeros(0, dtype=np.int64)
     return Solution(
-        program, allocation, multipliers, 0.0, np.inf, Status.FAILED, "closed-form", tol, none, (), {"reason": why, "seconds": 0.0}
+        program, allocation, multipliers, 0.0, np.inf, Status.FAILED, "closed-form", tol, none, (), {"reason": why, "seconds": 0.0},
+        constraint_multipliers=None if program.constraints is None else np.zeros(program.constraints.n_rows),
     )  # fmt: skip
 
 
 def nothing_left(reduction: Reduction) -> bool:
     """Whether the answer is what is fixed already: no targets, no variables, or targets that are surely met without any."""
-    if not len(reduction.targets) or not len(reduction.variables):
+    if not len(reduction.variables):
+        return True
+    limits = reduction.canonical.limits
+    if limits is not None and (most_excess(limits, np.zeros(len(reduction.variables))) > 0).any():
+        return False  # something must be played, or may have to be
+    if not len(reduction.targets):
         return True
     return bool(len(reduction.canonical.base)) and _met(reduction)
 
@@ -236,20 +251,24 @@ def nothing_to_decide(reduction: Reduction, tol: float, stats: dict[str, Any]) -
     k, m = len(reduction.variables), len(reduction.targets)
     inflation = padding(problem.rank + reduction.program.n_arms) + 4.0 * problem.bound_error
     upper = problem.offset * inflation if _met(reduction) else np.inf
-    bounds = Bounds(upper, problem.offset / inflation, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0)
+    mu = None if problem.limits is None else np.zeros(len(problem.limits.room))
+    bounds = Bounds(
+        upper, problem.offset / inflation, np.zeros(k), np.zeros(m), np.zeros(m), np.zeros(k), 0.0, row_multipliers=mu
+    )
     return certified_solution(reduction, bounds, "closed-form", tol, None, stats)
 
 
 def recertify(
-    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, stats: dict[str, Any]
-) -> Solution:
+    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, stats: dict[str, Any],
+    row_multipliers: Array | None = None,
+) -> Solution:  # fmt: skip
     """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to, just as they are."""
     reduction = reduce(program)
     if nothing_left(reduction):
         return nothing_to_decide(reduction, tol, stats)
     problem = reduction.canonical
     alpha = reduction.canonical_allocation(allocation)
-    bounds = evaluate(problem, alpha, reduction.canonical_multipliers(multipliers))
+    bounds = evaluate(problem, alpha, reduction.canonical_multipliers(multipliers), row_multipliers)
     # `evaluate` makes α feasible and knows of no arms that tell nothing: the upper bound of α as it is
     played = np.flatnonzero(np.isfinite(allocation) & (allocation > 0))
     cost = float(program.costs[played] @ allocation[played])
@@ -259,10 +278,11 @@ def recertify(
         used = float(alpha.sum())
         upper = bounds.upper * max(cost / used, 1.0) * inflation if used > 0 else np.inf
     else:
-        within = (allocation >= reduction.least) & (allocation <= reduction.most)
-        upper = cost * inflation if within.all() and violation(problem, alpha) <= 1.0 else np.inf
+        within = bool(((allocation >= reduction.least) & (allocation <= reduction.most)).all())
+        within = within and (program.constraints is None or program.constraints.met_by(allocation))
+        upper = cost * inflation if within and violation(problem, alpha) <= 1.0 else np.inf
     bounds = dataclasses.replace(bounds, upper=upper)
     if not bounds.gap <= tol and fits_balls(reduction):
-        lower, upper, _ = in_balls(reduction, allocation, multipliers)
+        lower, upper, _ = in_balls(reduction, allocation, multipliers, None, row_multipliers)
         bounds = dataclasses.replace(bounds, lower=lower, upper=upper)
     return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, None, stats)

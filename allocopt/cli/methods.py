@@ -39,14 +39,14 @@ def methods(
 
 def _capabilities(chosen: list[Method]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("method", "bounds", "starts", "arms at most", "arms are"):
+    for column in ("method", "bounds", "rows", "starts", "at most", "arms are"):
         table.add_column(column)
     for method in chosen:
         arms = "in blocks" if method.block_by_block else "in memory"
         arms += f" (in blocks: {method.by_blocks})" if method.by_blocks else ""
-        most = "any number" if method.most_arms is None else f"{method.most_arms:,}"
-        table.add_row(method.name, _yes(method.bounds), _yes(method.starts), most, arms)
-    table.caption = "bounds: on the allocation; starts: can begin from a solution"
+        most = "any" if method.most_arms is None else f"{method.most_arms:,}"
+        table.add_row(method.name, _yes(method.bounds), _yes(method.constraints), _yes(method.starts), most, arms)
+    table.caption = "bounds and rows (linear constraints): on the allocation; starts: from a solution"
     table.caption_justify = "left"
     return table
 
@@ -76,6 +76,7 @@ def _document(method: Method) -> dict[str, Any]:
         "name": method.name,
         "summary": method.summary,
         "bounds": method.bounds,
+        "constraints": method.constraints,
         "starts": method.starts,
         "most_arms": method.most_arms,
         "block_by_block": method.block_by_block,

@@ -28,7 +28,7 @@ from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
 from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight.documents import solution_document
-from allocopt.insight.instances.files import Instance
+from allocopt.insight.instances.files import Instance, read_side_observations
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
@@ -51,6 +51,8 @@ class Program(enum.StrEnum):
     threshold = "threshold"
     transductive = "transductive"
     duelling = "duelling"
+    semi_bandit = "semi-bandit"
+    side_observations = "side-observations"
 
 
 @app.command("solve")
@@ -68,6 +70,10 @@ def solve_command(
     ] = None,
     m: Annotated[int | None, typer.Option("--m", help="How many arms to find, for --program top-m.")] = None,
     tau: Annotated[float | None, typer.Option(help="The threshold τ, for --program threshold.")] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="z, for --program contextual: at most z times its share of plays in each context."),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, or one of those that `allocopt methods` lists.")] = "auto",
     solver: Annotated[str | None, typer.Option(help="CLARABEL, SCS or MOSEK, for --method conic.")] = None,
     tol: Annotated[float, typer.Option(help="Relative gap to certify.")] = 1e-8,
@@ -79,12 +85,15 @@ def solve_command(
 ) -> None:
     """Solve an instance, certify the answer and prove it."""
     check_output("--save", save, force, file, theta)
-    instance = given_instance(file, theta)
+    side = program is Program.side_observations
+    instance = None if side else given_instance(file, theta)
     options: dict[str, Any] = {} if solver is None else {"solver": solver}
     interrupted = False
     with progress_line("solving", tol) as callback:
-        asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau}
-        built = _build(instance, program, noise_variance, asked)
+        asked = {"horizon": horizon, "width": width, "epsilon": epsilon, "m": m, "tau": tau, "budget": budget}
+        built = (
+            _side_observations(file, asked) if instance is None else _build(instance, program, noise_variance, asked)
+        )
         try:
             solution = solve(built, method, tol, max_seconds, callback, **options)
         except Interrupted as stop:
@@ -118,21 +127,33 @@ def solve_command(
 
 _OPTIONS = {
     "horizon": Program.horizon, "width": Program.optimism, "epsilon": Program.best_arm, "m": Program.top_m,
-    "tau": Program.threshold,
+    "tau": Program.threshold, "budget": Program.contextual,
 }  # fmt: skip
 """The program that each option belongs to."""
 _NEEDED = {"horizon": "a number of rounds", "m": "a number of arms", "tau": "a number"}
+
+
+def _check_options(program: Program, asked: Mapping[str, Any]) -> None:
+    """Options belong to programs."""
+    for name, owner in _OPTIONS.items():
+        if asked[name] is not None and owner is not program:
+            raise InvalidOption(f"--{name}: only for --program {owner.value}, got --program {program.value}")
+        if asked[name] is None and owner is program and name in _NEEDED:
+            raise InvalidOption(f"--{name}: expected {_NEEDED[name]} for --program {program.value}, got none")
+
+
+def _side_observations(file: Path, asked: Mapping[str, Any]) -> AllocationProgram:
+    """Means and variances of what each arm shows, instead of arms."""
+    _check_options(Program.side_observations, asked)
+    means, variances, labels = read_side_observations(file)
+    return programs.side_observations(means, variances, labels)
 
 
 def _build(
     instance: Instance, program: Program, noise_variance: float | None, asked: Mapping[str, Any]
 ) -> AllocationProgram:
     """The program that was asked for, from what the file holds."""
-    for name, owner in _OPTIONS.items():
-        if asked[name] is not None and owner is not program:
-            raise InvalidOption(f"--{name}: only for --program {owner.value}, got --program {program.value}")
-        if asked[name] is None and owner is program and name in _NEEDED:
-            raise InvalidOption(f"--{name}: expected {_NEEDED[name]} for --program {program.value}, got none")
+    _check_options(program, asked)
     if program is Program.g_optimal:
         return programs.g_optimal(instance.arms)
     if instance.theta is None and instance.gaps is None:
@@ -141,7 +162,7 @@ def _build(
     if instance.theta is None:
         return _build_from_gaps(instance.arms, instance.gaps, program, noise, asked["horizon"])
     if program is Program.contextual:
-        return programs.contextual(given_contexts(instance, noise_variance))
+        return programs.contextual(given_contexts(instance, noise_variance), asked["budget"])
     if program is Program.transductive:
         if instance.items is None:
             raise InvalidInstance('the file has no items: --program transductive needs "items" in a .json or .npz file')
@@ -156,6 +177,9 @@ def _build(
         Program.top_m: lambda: programs.top_m(bandit, asked["m"]),
         Program.threshold: lambda: programs.threshold(bandit, asked["tau"]),
         Program.duelling: lambda: programs.duelling(bandit),
+        Program.semi_bandit: lambda: programs.semi_bandit(
+            bandit.arms_in_memory, bandit.theta, bandit.one_variance("--program semi-bandit"), bandit.labels
+        ),
     }
     return makers[program]()
 

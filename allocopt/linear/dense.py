@@ -30,6 +30,7 @@ __all__ = [
     "fastest",
     "geometric_mean",
     "gram",
+    "group_sums",
     "lanes",
     "larger",
     "largest",
@@ -163,6 +164,14 @@ def squared_row_lengths(rows: Array) -> Array:
     """|x_i|² of the rows."""
     result: Array = np.einsum("ij,ij->i", rows, rows)
     return result
+
+
+def group_sums(groups: IntArray, values: Array, count: int) -> Array:
+    """Sums of the values of each group, groups being numbered from 0 to count − 1."""
+    sums: Array = np.bincount(groups, values, count).astype(
+        np.float64, copy=False
+    )  # (whole numbers where there are none)
+    return sums
 
 
 def add_products(matrix: Array, factor: float, left: Array, right: Array) -> None:

@@ -2,7 +2,8 @@ r"""AllocationProgram, the one convex program behind everything; `programs` has 
 
 minimise  Σ κ_i α_i   s.t.   ||t_j||²_{H(α)^-1} <= ρ_j for all j,   l <= α <= u,   H(α) = Σ α_i f_i f_iᵀ/σ_i²
 
-Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over the rows f of a matrix F_i.
+Where an arm shows several things, f_i f_iᵀ/σ_i² is Σ f fᵀ/σ_f² over the rows f of a matrix F_i. There may be linear constraints
+Bα <= b besides.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_rang
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
-from allocopt.model.feature_rows import feature_rows, row_variances
+from allocopt.model.rows.constraints import LinearConstraints
+from allocopt.model.rows.features import feature_rows, row_variances
 from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
@@ -85,6 +87,10 @@ class AllocationProgram:
         show several things, one for each row is possible, too, as a list with a number or a list for each arm.
     owners : array_like of int, optional
         Where ``features`` are the rows of matrices already: the arm of each row, in increasing order.
+    constraints : tuple (B, b), optional
+        Bα <= b, with B of shape (n, k), an array or a matrix of `scipy.sparse`. A floor is a row with −1, a band two rows. (An
+        equality is a band of width 0, which few allocations in doubles are in exactly: make it as wide as you can bear.) An arm of
+        cost 0 that occurs in a row is not free.
 
     Examples
     --------
@@ -106,6 +112,13 @@ class AllocationProgram:
     AllocationProgram(general, n_arms=2, n_targets=2, dim=2, n_rows=3)
     >>> round(ao.solve(p).value, 6)
     2.0
+
+    A budget: at most half a pull of the first arm, which is the cheaper one.
+
+    >>> p = AllocationProgram([[1, 0], [1, 0]], [1, 2], [[1, 0]], [1], constraints=([[1, 0]], [0.5]))
+    >>> s = ao.solve(p)
+    >>> round(s.value, 6), s.constraint_multipliers.round(6)
+    (1.5, array([1.]))
     """
 
     features: Array
@@ -121,6 +134,7 @@ class AllocationProgram:
     """σ_i², one per arm, or one per row where arms have several; None where all are 1."""
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
+    constraints: LinearConstraints | None = None
 
     if TYPE_CHECKING:  # what may be passed is more than what is kept
 
@@ -136,6 +150,7 @@ class AllocationProgram:
             origin: Origin = ...,
             noise_variance: ArrayLike | None = None,
             owners: ArrayLike | None = None,
+            constraints: Any = None,
             **more: Any,
         ) -> None: ...
 
@@ -187,6 +202,13 @@ class AllocationProgram:
             put(self, name, frozen(array))
         put(self, "noise_variance", noise)
         put(self, "owners", owners)
+        if self.constraints is not None:
+            if self.kind in (
+                "optimism",
+                "remaining",
+            ):  # whose bounds are rounded: linear constraints are about exact ones
+                raise InvalidProgram(f"constraints: expected none in a program of kind {self.kind}")
+            put(self, "constraints", LinearConstraints.checked(self.constraints, k))
 
     @property
     def blocks(self) -> ArmBlocks | None:
@@ -261,17 +283,19 @@ class AllocationProgram:
 
     @property
     def free(self) -> IntArray:
-        """The arms that cost nothing and have no upper bound: α = inf."""
+        """The arms that cost nothing, have no upper bound and occur in no linear constraint: α = inf."""
         if self.blocks is not None:
             return self.blocks.free
-        return np.flatnonzero((self.costs == 0) & np.isinf(self.upper))
+        free = (self.costs == 0) & np.isinf(self.upper)
+        return np.flatnonzero(free if self.constraints is None else free & ~self.constraints.constrained)
 
     @property
     def bounded(self) -> bool:
-        """Whether any arm has a lower bound above 0 or a finite upper bound, so that α may not be scaled at will."""
+        """Whether there are linear constraints, lower bounds above 0 or finite upper bounds, so that α may not be scaled at will."""
         if self.blocks is not None:
             return self.blocks.bounded
-        return bool(self.lower.any() or not np.isinf(self.upper).all())
+        limited = self.constraints is not None
+        return bool(limited or self.lower.any() or not np.isinf(self.upper).all())
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -292,6 +316,8 @@ class AllocationProgram:
     def __repr__(self) -> str:
         rows = "" if self.owners is None else f", n_rows={len(self.features)}"
         bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
+        if self.constraints is not None:
+            rows += f", n_constraints={self.constraints.n_rows}"
         sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"
         return f"AllocationProgram({self.kind}, {sizes}{bounded})"
 

@@ -120,11 +120,15 @@ class Solution(Tabular):
     """Counters, seconds, and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL."""
     assumptions: tuple[Assumption, ...] = ()
     """What the bounds take for granted; empty where the status is CERTIFIED."""
+    constraint_multipliers: Array | None = None
+    """μ >= 0, one per row of Bα <= b: what one more unit of b is worth; None where the program has no linear constraints."""
 
     def __post_init__(self) -> None:
         for given in (payload(self, "allocation"), payload(self, "multipliers")):
             if not isinstance(given, Lazy):
                 given.flags.writeable = False
+        if self.constraint_multipliers is not None:
+            self.constraint_multipliers.flags.writeable = False
         object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from allocopt.base.errors import (
+    Infeasible,
     Interrupted,
     InvalidOption,
     InvalidProgram,
@@ -36,6 +37,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
+from allocopt.model.programs.elastic import elastic_program, shortfall_text
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
@@ -48,6 +50,7 @@ from allocopt.solving.second_try import second_try
 
 __all__ = ["optimal_pulls", "regret_constant", "solve"]
 
+_ROUGH = 1e-3  # gap of the program that says whether linear constraints leave any allocation
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
@@ -142,6 +145,34 @@ def solve(
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
         return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
+    found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
+    if program.constraints is not None and found.status is Status.FAILED:
+        return _not_infeasible(program, found)
+    return found
+
+
+def _not_infeasible(program: AllocationProgram, found: Solution) -> Solution:
+    """The answer where no allocation was found within linear constraints; `Infeasible` where it is proven that there is none."""
+    why = "linear constraints"
+    left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, why)
+    if left.lower > 0:
+        raise Infeasible(shortfall_text(left.lower))
+    return found.noting(
+        reason=f"{found.stats['reason']}; whether the linear constraints leave any allocation could not be decided"
+    )
+
+
+def _solve_in_memory(
+    program: AllocationProgram,
+    asked: Method | None,
+    tol: float,
+    max_seconds: float | None,
+    callback: Callback | None,
+    start: Solution | None,
+    settings: Settings | None,
+    not_compiled: str,
+) -> Solution:
+    """`solve` for arms in memory, once its arguments are known to be right."""
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
@@ -178,7 +209,7 @@ def solve(
     stats["seconds"] = monitor.seconds
     found = certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
     unsolved = found.status in (Status.INACCURATE, Status.FAILED) and reason is None
-    if unsolved and asked is None and fits_balls(reduction):
+    if unsolved and asked is None and fits_balls(reduction) and problem.limits is None:
         found = second_try(reduction, found, monitor)
     return found
 
@@ -242,11 +273,14 @@ def _multipliers(program: AllocationProgram) -> str:
 def _proven(reduction: Reduction, start: Solution) -> Bounds | None:
     """What the allocation and multipliers of a similar program prove for this one; None where that is nothing."""
     alpha = reduction.canonical_allocation(start.allocation)
-    lam = np.maximum(reduction.canonical_multipliers(start.multipliers), 0.0)
+    lam, mu = np.maximum(reduction.canonical_multipliers(start.multipliers), 0.0), start.constraint_multipliers
     alpha = np.where(np.isfinite(alpha), alpha, 0.0)  # arms that cost nothing there
     if not np.isfinite(lam).all():
         return None
-    bounds = evaluate(reduction.canonical, alpha, lam)
+    limits = reduction.canonical.limits
+    if limits is None or mu is None or len(mu) != len(limits.room):
+        mu = None
+    bounds = evaluate(reduction.canonical, alpha, lam, mu)
     return bounds if np.isfinite(bounds.upper) else None
 
 
@@ -281,7 +315,9 @@ def _choose(asked: Method | None, problem: Canonical) -> Method:
 
 def _even_allocation(problem: Canonical) -> Bounds:
     """What a method that never reported anything leaves us with: every arm alike."""
-    alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
+    with np.errstate(divide="ignore"):
+        alpha = 1.0 / problem.by_variable(np.einsum("ij,ij->i", problem.features, problem.features))
+    alpha[np.isinf(alpha)] = 0.0  # tells nothing
     if problem.upper is not None:
         alpha = np.minimum(alpha, problem.upper)
     return evaluate(problem, alpha, np.ones(len(problem.targets)))

@@ -271,6 +271,22 @@ def test_graph_arms_are_frozen():
         arms.arms[0, 0] = 2
 
 
+def test_listing_that_would_take_minutes_is_refused_after_a_moment(monkeypatch):
+    from allocopt.actions import graphs
+
+    monkeypatch.setattr(graphs, "_LOOK_AFTER", 0.0)
+    whole = nx.complete_bipartite_graph(4, 4)
+    monkeypatch.setattr(graphs, "PATIENCE", 1e-9)
+    with pytest.raises(
+        InvalidInstance, match=r"limit: listing up to 100000 matchings .* would take about .* a second\); set a limit"
+    ):
+        graphs.matching_arms(whole)
+    monkeypatch.setattr(graphs, "PATIENCE", 1e9)
+    assert len(graphs.matching_arms(whole).arms) == 24
+    with pytest.raises(InvalidInstance, match=r"there are about 10\^\d+ spanning trees, more than"):
+        graphs.spanning_tree_arms(nx.grid_2d_graph(30, 30))
+
+
 def test_paths_over_parallel_edges_have_labels_of_their_own():
     G = nx.MultiDiGraph()
     G.add_edge("s", "a", key="bus", weight=1.0)

@@ -8,7 +8,9 @@ import scipy.linalg
 import threadpoolctl
 
 import allocopt as ao
-from allocopt.base.machine import single_threaded
+from allocopt.base import machine
+from allocopt.base.errors import InvalidInstance
+from allocopt.base.machine import check_memory, duration_text, free_memory, single_threaded, size_text
 
 assert scipy.linalg  # it brings a BLAS of its own
 
@@ -63,3 +65,54 @@ def test_solves_in_several_threads_leave_blas_as_it_was(two_threads):
         statuses = {s.status for s in pool.map(ao.solve, programs)}
     assert statuses == {ao.Status.CERTIFIED}
     assert threads() == two_threads
+
+
+def test_large_masters_use_all_threads_and_leave_their_number_as_it_was(two_threads, monkeypatch):
+    from allocopt.solvers import active_set, interior_point
+
+    rng = np.random.default_rng(0)
+    arms, theta = rng.normal(size=(300, 12)), rng.normal(size=12)
+    seen, minimise = [], interior_point.minimise
+
+    def watched(*given, **how):
+        seen.append(set(threads().values()))
+        return minimise(*given, **how)
+
+    monkeypatch.setattr(interior_point, "minimise", watched)
+    for worth, inside in ((0.0, {2}), (1e30, {1})):
+        monkeypatch.setattr(active_set, "_WORTH_THREADS", worth)
+        seen.clear()
+        program = ao.programs.regret(ao.LinearBandit(np.tile(arms, (8, 1)) * rng.uniform(0.5, 1, (2400, 1)), theta))
+        ao.solve(program, method="active-set", tol=1e-6)
+        assert seen and all(found == inside for found in seen)
+        assert threads() == two_threads
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: ao.solve(program, method="active-set", tol=1e-6), range(3)))
+    assert threads() == two_threads
+
+
+def test_what_does_not_fit_into_free_memory_is_refused_with_its_size(monkeypatch, tmp_path):
+    assert free_memory() is None or free_memory() > 0
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_GROUP", tmp_path)
+    assert free_memory() is None
+    check_memory(1e30, "n", InvalidInstance)  # nobody says how much there is
+    (tmp_path / "meminfo").write_text("MemTotal: 9999 kB\nMemAvailable:    2000 kB\nSwapFree: 1000 kB\n")
+    assert free_memory() == 3_072_000
+    check_memory(2_700_000, "n", InvalidInstance)
+    with pytest.raises(InvalidInstance, match=r"^n: so many would take 2\.8 MB of memory, but 3\.07 MB are free$"):
+        check_memory(2_800_000, "n: so many", InvalidInstance)
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("500000\n")
+    assert free_memory() == 3_072_000
+    (tmp_path / "memory.max").write_text("1500000\n")
+    assert free_memory() == 1_000_000
+    (tmp_path / "memory.max").write_text("100\n")
+    assert free_memory() == 0
+
+
+def test_sizes_and_times_are_said_in_units_that_suit_them():
+    assert [size_text(x) for x in (0, 999, 1e3, 2.5e15, 4e18)] == ["0 bytes", "999 bytes", "1 kB", "2.5 PB", "4e+03 PB"]
+    assert [duration_text(x) for x in (0.5, 89, 90, 3e4, 2e5, 1e8)] == [
+        "0.5 seconds", "89 seconds", "1.5 minutes", "8.3 hours", "2.3 days", "3.2 years",
+    ]  # fmt: skip

@@ -10,11 +10,12 @@ from flint import arb, ctx, fmpq
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, InvalidProof
-from allocopt.certify import feasibility, reduction
+from allocopt.certify import reduction
 from allocopt.certify.canonical import Bounds
 from allocopt.certify.exact_arithmetic import balls
 from allocopt.certify.exact_arithmetic.balls import interval_in_balls
-from allocopt.certify.feasibility import proven_infeasible
+from allocopt.certify.limits import feasibility
+from allocopt.certify.limits.feasibility import proven_infeasible
 from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import _status
 from allocopt.linear.assumptions import Assumption

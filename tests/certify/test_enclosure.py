@@ -54,12 +54,12 @@ def test_bits_are_those_that_were_asked_for(solution, bits):
 def roads(monkeypatch):
     """Stand-ins: doubles prove [2, 3] and assume a tie, balls prove [2.25, 2.75] in 99 bits."""
 
-    def doubles(program, allocation, multipliers, method, tol, stats):
+    def doubles(program, allocation, multipliers, method, tol, stats, row_multipliers=None):
         again = ao.solve(program)
         return dataclasses.replace(again, lower=2.0, upper=3.0, assumptions=(TIE,))
 
     monkeypatch.setattr(enclosure, "recertify", doubles)
-    monkeypatch.setattr(enclosure, "in_balls", lambda reduction, a, m, bits: (2.25, 2.75, bits or 99))
+    monkeypatch.setattr(enclosure, "in_balls", lambda reduction, a, m, bits, rows: (2.25, 2.75, bits or 99))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ REFUSED = [
     (("format",), ..., ["proof file"]),
     (("format",), "other", ["proof file"]),
     (("version",), 1, ["older version", "solve again"]),
-    (("version",), 4, ["version", "4"]),
+    (("version",), 5, ["version", "5"]),
     (("version",), "2", ["version"]),
     (("version",), True, ["version"]),
     (("version",), ..., ["version"]),

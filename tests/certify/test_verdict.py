@@ -191,7 +191,7 @@ class Balls:
         self.rule = rule
         monkeypatch.setattr(verdict, "in_balls", self)
 
-    def __call__(self, reduction, allocation, multipliers, precision=None):
+    def __call__(self, reduction, allocation, multipliers, precision=None, row_multipliers=None):
         self.asked.append((allocation.copy(), multipliers.copy()))
         return (*self.rule(allocation, multipliers), 64)
 

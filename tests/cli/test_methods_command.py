@@ -26,8 +26,10 @@ def test_every_method_and_setting_is_shown_within_80_columns():
 
 def test_the_first_lines_say_what_each_can_do():
     head = {line.split()[0]: line for line in run().output.splitlines()[: len(METHODS) + 1]}
-    assert head["interior-point"].split()[1:4] == ["yes", "yes", "4,000"]
-    assert head["streaming"].split()[1:3] == ["no", "yes"]
+    assert head["interior-point"].split()[1:5] == ["yes", "yes", "yes", "4,000"]
+    assert head["streaming"].split()[1:4] == ["yes", "no", "yes"]
+    able = [name for name in METHODS if head[name].split()[2] == "yes"]
+    assert able == ["interior-point", "active-set", "conic"]
     assert "in blocks" in head["streaming"]
     assert "streaming" in head["active-set"]
 
@@ -43,6 +45,7 @@ def test_json_is_the_table_as_data():
     assert [row["name"] for row in rows] == list(METHODS)
     for row in rows:
         method = METHODS[row["name"]]
+        assert row["constraints"] is method.constraints
         assert row["bounds"] is method.bounds and row["most_arms"] == method.most_arms
         assert row["record"] == method.settings.__name__
         assert [s["name"] for s in row["settings"]] == list(method.options)

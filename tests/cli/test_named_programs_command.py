@@ -57,6 +57,43 @@ def test_each_program_by_name(files, program):
     assert checked.exit_code == 0 and "the claim holds" in checked.output
 
 
+def test_budgets_semi_bandits_and_side_observations(files):
+    found = json.loads(solve(files / "c.json", "--program", "contextual", "--budget", "1000", "--json").output)
+    expected = ao.solve(ao.programs.contextual(ao.ContextualBandit(CONTEXTS["contexts"], CONTEXTS["theta"]), 1000.0))
+    assert found["value"] == expected.value and found["confirmed"]
+    (files / "s.json").write_text(
+        json.dumps({"arms": [[1, 0, 0, 1], [0, 1, 1, 0]], "theta": [1, 0, 0, 1], "noise_variance": 0.5})
+    )
+    assert json.loads(solve(files / "s.json", "--program", "semi-bandit", "--json").output)["value"] == pytest.approx(
+        1.0
+    )
+    side = {
+        "means": [1, 0.75, 0.5],
+        "variances": [[1, None, "inf"], [None, 1, None], [1, 1, 1]],
+        "labels": ["a", "b", "c"],
+    }
+    (files / "o.json").write_text(json.dumps(side))
+    proof = files / "side.json"
+    shown = solve(files / "o.json", "--program", "side-observations", "--json", "--save", proof)
+    assert json.loads(shown.output)["value"] == pytest.approx(10.0)
+    assert ao.load_solution(proof).verify(exact=True).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ({"means": [1, 0]}, [], "variances"), ({"means": [1, 0], "variances": [[1, 1], [1, 1]], "arms": []}, [], "unknown entry"),
+        ({"means": [1, 0], "variances": [[1]]}, [], "shape"),
+        ({"means": [1, 0], "variances": [[1, 1], [1, 1]]}, ["--tau", "1"], "--tau"),
+        ({"means": [1, 0], "variances": "x"}, [], "variances"),
+    ],
+)  # fmt: skip
+def test_bad_side_observations_are_refused_in_one_line(files, content, options, words):
+    (files / "o.json").write_text(json.dumps(content))
+    result = solve(files / "o.json", "--program", "side-observations", *options)
+    assert result.exit_code != 0 and words in str(result.exception)
+
+
 def test_answers_within_epsilon_are_listed(files):
     document = json.loads(solve(files / "i.json", "--program", "best-arm", "--epsilon", "0.6", "--json").output)
     assert {row["arm"] for row in document["answers"]} == {0, 1, 3}

@@ -26,6 +26,10 @@ PROGRAMS = {
     "general with free arms": lambda: ao.AllocationProgram(
         BANDIT.arms, [0, 1, 0.5, 1, 1, 1, 0, 2], BANDIT.arms[:3], [0.1, 0.2, 0.3], upper=[math.inf] * 6 + [0.5, 3]
     ),
+    "constrained": lambda: ao.AllocationProgram(
+        BANDIT.arms, [0, 1, 0.5, 1, 1, 1, 0, 2], BANDIT.arms[:3], [0.1, 0.2, 0.3], upper=[math.inf] * 6 + [0.5, 3],
+        constraints=([[1, 0, 1, 0, 0, 0.5, 0, 0], [0, -1, 0, -1, -1, 0, 0, 0]], [9.0, -6.0]),
+    ),
     "exact": lambda: ao.programs.regret(EXACT),
     "variances": lambda: ao.programs.regret(NOISY),
     "contextual": lambda: ao.programs.contextual(ao.ContextualBandit([BANDIT.arms[:3], BANDIT.arms[3:]], BANDIT.theta)),

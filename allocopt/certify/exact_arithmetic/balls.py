@@ -24,8 +24,9 @@ _CANDIDATES = 16  # breakpoints of the dual that are tried next to the best one 
 
 
 def interval_in_balls(
-    reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None
-) -> tuple[float, float, int]:
+    reduction: Reduction, allocation: Array, multipliers: Array, precision: int | None = None,
+    row_multipliers: Array | None = None,
+) -> tuple[float, float, int]:  # fmt: skip
     """Lower and upper bound that an allocation and multipliers of the program prove, and the bits that it took."""
     program = reduction.program
     exact = exact_program(program, reduction.quotient)
@@ -36,11 +37,12 @@ def interval_in_balls(
     ]
     arms = program.target_arms
     weights = [rational(x) for x in (multipliers if arms is None else multipliers[arms])]
+    rents = [fmpq(0)] * len(exact.limits) if row_multipliers is None else [rational(x) for x in row_multipliers]
     before = ctx.prec
     try:
         for bits in _PRECISIONS if precision is None else (precision,):
             ctx.prec = bits
-            proof = _Proof(exact)
+            proof = _Proof(exact, rents)
             lower, upper = proof.interval(alpha, weights)
             narrow = _width(lower) + _width(upper) < _NEGLIGIBLE and proof.widest_price < _NARROW_PRICES
             if lower.is_finite() and upper.is_finite() and narrow:
@@ -53,26 +55,38 @@ def interval_in_balls(
 class _Proof:
     """A program in balls of the current precision."""
 
-    def __init__(self, exact: ExactProgram) -> None:
+    def __init__(self, exact: ExactProgram, rents: list[fmpq]) -> None:
         self.exact = exact
+        charges, self.rent = _charged(exact, rents)
+        """What the linear constraints cost at least, μᵀb."""
         self.rank = len(exact.features[0]) if exact.features else 0
         self.asked = [j for j, row in enumerate(exact.targets) if any(x != 0 for x in row)]
         self.features = _balls(exact.features, self.rank)
         self.targets = _balls([exact.targets[j] for j in self.asked], self.rank)
         self.radii = [arb(exact.radii[j]) for j in self.asked]
-        self.costs = [arb(c) for c in exact.costs]
+        self.costs = [arb(c) for c in charges]
+        """Costs, and what a unit takes of the linear constraints: κ + Bᵀμ."""
+        self.reduced = sum((c * x for c, x in zip(charges, exact.lower, strict=True)), fmpq(0)) - self.rent
         self.widest_price = 0.0
-        self.bounded = any(u is not None for u in exact.upper) or any(x != 0 for x in exact.lower)
+        bounded = any(u is not None for u in exact.upper) or any(x != 0 for x in exact.lower)
+        self.bounded = bounded or bool(exact.limits)
 
     def interval(self, alpha: list[fmpq], weights: list[fmpq]) -> tuple[arb, arb]:
         """Balls whose lower and upper ends enclose the value."""
         exact = self.exact
         least = sum((c * x for c, x in zip(exact.costs, exact.lower, strict=True)), fmpq(0))
         if not self.asked:
-            return arb(least), arb(least)
+            if not exact.limits:
+                return arb(least), arb(least)
+            lower = self._best([arb(0)] * len(self.costs), arb(0), arb(least))
+            return lower, arb(self._cost(alpha)) if self._within(alpha) else arb("inf")
         inverse = self._inverse(alpha)
         lower = arb(least) if inverse is None else self._lower_bound(inverse, weights, arb(least))
         return lower, self._upper_bound(alpha, inverse)
+
+    def _within(self, alpha: list[fmpq]) -> bool:
+        """Whether the linear constraints hold: in rationals, there is nothing to round."""
+        return all(sum((c * alpha[i] for i, c in row), fmpq(0)) <= limit for row, limit in self.exact.limits)
 
     def _inverse(self, alpha: list[fmpq]) -> arb_mat | None:
         by_row = self.exact.by_row(alpha)
@@ -106,7 +120,7 @@ class _Proof:
             if inverse is None:
                 return arb("inf")
             return arb(self._cost(alpha)) * _maximum(self._ratios(inverse))
-        if inverse is None or not all(ratio <= 1 for ratio in self._ratios(inverse)):
+        if inverse is None or not self._within(alpha) or not all(ratio <= 1 for ratio in self._ratios(inverse)):
             return arb("inf")
         return arb(self._cost(alpha))
 
@@ -117,7 +131,7 @@ class _Proof:
         """max over q of q(B²/Λ − Σ l_i p_i) + Σ l_i κ_i − Σ (u_i − l_i)(q p_i − κ_i)_+ for y_j = H^-1 t_j."""
         on = [n for n, j in enumerate(self.asked) if weights[j] > 0]
         if not on:
-            return least
+            return self._best([arb(0)] * len(self.costs), arb(0), least) if self.exact.limits else least
         lam = [arb(weights[self.asked[n]]) / self.radii[n] for n in on]
         rows = arb_mat([[self.targets[n, c] for c in range(self.rank)] for n in on])
         directions = rows * inverse
@@ -130,9 +144,15 @@ class _Proof:
         if not self.bounded:
             return slope / _maximum([p / c for p, c in zip(prices, self.costs, strict=True)])
         slope -= sum((arb(x) * p for x, p in zip(self.exact.lower, prices, strict=True) if x != 0), arb(0))
+        return self._best(prices, slope, least)
+
+    def _best(self, prices: list[arb], slope: arb, least: arb) -> arb:
+        """The best scale of the dual; ``least`` is what the lower bounds cost, which is a bound in any case."""
         rooms = [None if u is None else arb(u - x) for u, x in zip(self.exact.upper, self.exact.lower, strict=True)]
-        best = arb(0)
-        for q in self._scales(prices, slope):
+        start, best, scales = arb(self.reduced), arb(0), self._scales(prices, slope)
+        if self.exact.limits:
+            best, scales = least - start, [arb(0), *scales]
+        for q in scales:
             gain = q * slope
             for p, c, room in zip(prices, self.costs, rooms, strict=True):
                 excess = q * p - c
@@ -140,7 +160,7 @@ class _Proof:
                     gain = gain - arb("inf") if room is None else gain - room * _maximum([excess, arb(0)])
             if gain.is_finite() and gain > best:
                 best = gain
-        return least + best
+        return start + best
 
     def _scales(self, prices: list[arb], slope: arb) -> list[arb]:
         """Candidates for the best q: breakpoints κ_i/p_i around the one where the slope changes sign, a little smaller."""
@@ -152,8 +172,8 @@ class _Proof:
             if price <= 0:
                 continue
             if u is None:
-                cap = min(cap, cost / price)
-            elif cost == 0:
+                cap = min(cap, max(cost, 0.0) / price)
+            elif cost <= 0:
                 left -= float(u - x) * price  # costs nothing: its term is linear from q = 0 on
             else:
                 breakpoints.append((cost / price, float(u - x) * price))
@@ -170,6 +190,18 @@ class _Proof:
             candidates.append(best)
         shrink = arb(rational(1.0 - 2.0**-48))
         return [arb(rational(q)) * shrink for q in candidates if math.isfinite(q)]  # κ/p may leave the range of doubles
+
+
+def _charged(exact: ExactProgram, rents: list[fmpq]) -> tuple[list[fmpq], fmpq]:
+    """κ + Bᵀμ and μᵀb; for μ = 0 where that would pay for playing an arm without bound, which proves nothing."""
+    charges, total = list(exact.costs), fmpq(0)
+    for (row, limit), rent in zip(exact.limits, rents, strict=True):
+        total += rent * limit
+        for i, c in row:
+            charges[i] += rent * c
+    if any(c < 0 and u is None for c, u in zip(charges, exact.upper, strict=True)):
+        return exact.costs, fmpq(0)
+    return charges, total
 
 
 def _balls(rows: list[list[fmpq]], width: int) -> arb_mat:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -51,6 +51,8 @@ class ExactProgram:
     """The place in ``arms`` of each row; None where every arm has one row."""
     weights: Row | None = None
     """w_n of each row, where arms have several."""
+    limits: list[tuple[list[tuple[int, fmpq]], fmpq]] = field(default_factory=list)
+    """Linear constraints: places in ``arms`` with coefficients (for β, where the variables are these), and the limit."""
 
     def by_row(self, alpha: Row) -> Row:
         """The weights of the rows in H, for variables α (β where every arm has one row)."""
@@ -76,11 +78,12 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
     costs, radii = _exact_costs(program, gaps)
     lower, upper = _exact_bounds(program, gaps)
     free = set(program.free.tolist())
+    constrained = set() if program.constraints is None else set(program.constraints.arms.tolist())
     pivots = [features[i] for i in quotient.pivot_arms]
     features, targets = (_quotient(rows, pivots, quotient) for rows in (features, targets))
     arms = [i for i in range(program.n_arms) if i not in free]
     for i in arms:
-        if upper[i] is None and costs[i] <= 0:
+        if upper[i] is None and costs[i] <= 0 and i not in constrained:
             raise InvalidProof(f"arm {i} has exact cost {costs[i]} but was not taken as optimal; nothing is proven")
     for j, radius in enumerate(radii):
         if radius <= 0:
@@ -93,14 +96,29 @@ def exact_program(program: AllocationProgram, quotient: Quotient) -> ExactProgra
             arms, [features[n] for n in rows], [costs[i] for i in arms], [lower[i] for i in arms], [upper[i] for i in arms],
             targets, radii, [fmpq(1)] * len(arms), [place[int(program.owners[n])] for n in rows],
             [fmpq(1) if noise is None else 1 / rational(noise[n]) for n in rows],
+            _exact_limits(program, arms, [fmpq(1)] * len(arms)),
         )  # fmt: skip
     variances = [fmpq(1) if noise is None else rational(noise[i]) for i in arms]
     return ExactProgram(
         arms, [features[i] for i in arms], [costs[i] * v for i, v in zip(arms, variances, strict=True)],
         [lower[i] / v for i, v in zip(arms, variances, strict=True)],
         [None if upper[i] is None else upper[i] / v for i, v in zip(arms, variances, strict=True)],
-        targets, radii, variances,
+        targets, radii, variances, limits=_exact_limits(program, arms, variances),
     )  # fmt: skip
+
+
+def _exact_limits(
+    program: AllocationProgram, arms: list[int], variances: Row
+) -> list[tuple[list[tuple[int, fmpq]], fmpq]]:
+    """The linear constraints on the variables α_i/σ_i² of some arms (σ_i² = 1 where these are α)."""
+    given = program.constraints
+    if given is None:
+        return []
+    place = {arm: n for n, arm in enumerate(arms)}
+    rows: list[list[tuple[int, fmpq]]] = [[] for _ in range(given.n_rows)]
+    for row, arm, value in zip(given.places.tolist(), given.arms.tolist(), given.values.tolist(), strict=True):
+        rows[row].append((place[arm], rational(value) * variances[place[arm]]))
+    return [(row, rational(limit)) for row, limit in zip(rows, given.limits, strict=True)]
 
 
 def _quotient(rows: list[Row], pivots: list[Row], quotient: Quotient) -> list[Row]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any
@@ -21,7 +22,7 @@ from allocopt.base.errors import (
     NotProven,
 )
 from allocopt.base.json_data import read_json
-from allocopt.base.validation import finite_number, in_range, positive_number, vector, whole_number
+from allocopt.base.validation import Array, finite_number, in_range, positive_number, vector, whole_number
 from allocopt.certify import referee
 from allocopt.certify.enclosure import enclose
 from allocopt.certify.proofs.writing import FORMAT, LARGEST_DOUBLE, VERSIONS, double_above, double_below
@@ -45,6 +46,7 @@ from allocopt.model.programs import (
     top_m,
     transductive,
 )
+from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.solution import Solution, Status
 
 __all__ = ["load_solution"]
@@ -82,7 +84,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 
 def _checked(document: dict[str, Any]) -> Solution:
     """The solution in a document of this version, with everything that it rests on checked."""
-    program = _rebuild(_entry(document, "program", dict))
+    program = _limited(_rebuild(_entry(document, "program", dict)), document["program"])
     allocation = vector("allocation", _with_inf(_entry(document, "allocation", list)), InvalidProof,
                         length=program.n_arms, infinite=True)  # fmt: skip
     multipliers = vector(
@@ -107,7 +109,7 @@ def _checked(document: dict[str, Any]) -> Solution:
         raise InvalidProof(f"claim: expected 0 <= lower <= upper, got [{lower!r}, {upper!r}]")
     status = _claimed_status(claim, lower, upper, tol, assumptions)
 
-    found = recertify(program, allocation, multipliers, method, tol, {})
+    found = recertify(program, allocation, multipliers, method, tol, {}, _row_multipliers(document, program))
     for needed in found.assumptions:
         _check_listed(needed, assumptions)
     proven = found.lower, found.upper
@@ -125,6 +127,21 @@ def _checked(document: dict[str, Any]) -> Solution:
     slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
     claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
     return found.noting(claim=claimed)
+
+
+def _row_multipliers(document: dict[str, Any], program: AllocationProgram) -> Array | None:
+    """μ of the linear constraints, where the program has any."""
+    if program.constraints is None:
+        if "constraint_multipliers" in document:
+            raise InvalidProof("constraint_multipliers: expected none, as the program has no constraints")
+        return None
+    rows = program.constraints.n_rows
+    mu = vector("constraint_multipliers", _entry(document, "constraint_multipliers", list), InvalidProof, length=rows)
+    if (mu < 0).any():
+        i = int(np.flatnonzero(mu < 0)[0])
+        raise InvalidProof(f"constraint_multipliers: expected entries >= 0, but entry {i} is {float(mu[i])!r}")
+    in_range("constraint_multipliers", mu, InvalidProof, power=4)
+    return mu
 
 
 def _within(proven: tuple[float, float], lower: float, upper: float) -> bool:
@@ -250,6 +267,28 @@ def _check_level(name: str, stored: float, computed: float) -> None:
 
 def _with_inf(values: list[Any]) -> list[Any]:
     return [np.inf if v == "inf" else v for v in values]
+
+
+def _limited(program: AllocationProgram, described: dict[str, Any]) -> AllocationProgram:
+    """The program with the linear constraints of the file, if it has any."""
+    if "constraints" not in described:
+        return program
+    rows = _entry(described, "constraints", list)
+    places: list[int] = []
+    arms: list[int] = []
+    values: list[Any] = []
+    limits: list[float] = []
+    for n, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidProof(f"constraints[{n}]: expected an object, got a {type(row).__name__}")
+        own = index_list(f"constraints[{n}].arms", _entry(row, "arms", list), program.n_arms)
+        coefficients = _entry(row, "coefficients", list)
+        if len(coefficients) != len(own):
+            raise InvalidProof(f"constraints[{n}]: expected {len(own)} coefficients, got {len(coefficients)}")
+        places, arms, values = places + [n] * len(own), arms + own, values + coefficients
+        limits.append(finite_number(f"constraints[{n}].limit", row.get("limit"), InvalidProof))
+    given = LinearConstraints.listed(places, arms, values, limits, program.n_arms)
+    return replace(program, constraints=given)
 
 
 def _rebuild(described: dict[str, Any]) -> AllocationProgram:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
-from allocopt.base.errors import Infeasible, InvalidOption, SolverFailed
+from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
@@ -26,14 +26,16 @@ from allocopt.model.arms import DaskArms
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import OBSERVED, AllocationProgram
-from allocopt.model.programs import g_optimal, horizon_at_level, regret
+from allocopt.model.programs import g_optimal, horizon_at_level, optimism, regret, remaining_at_log
+from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.solution import Solution
 
 __all__ = ["FORMAT", "VERSIONS", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
 
 FORMAT = "allocopt-proof"
-VERSIONS = (2, 3)
-"""3 where an arm shows something else than one row of its own, which readers of version 2 would not know; else 2."""
+VERSIONS = (2, 3, 4)
+"""4 where there are linear constraints, 3 where an arm shows something else than one row of its own, which readers of older versions
+would not know; else 2."""
 LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
@@ -55,9 +57,10 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
         solution = recertify(program, *given, solution.method, solution.tol, dict(solution.stats))
     quotient = _witness(solution) if witness is None else witness
     assumptions, status = solution.assumptions, solution.status
-    return {
+    observed = program.owners is not None or program.kind in OBSERVED
+    document = {
         "format": FORMAT,
-        "version": VERSIONS[program.owners is not None or program.kind in OBSERVED],
+        "version": VERSIONS[-1] if program.constraints is not None else VERSIONS[observed],
         "program": _describe(solution.program),
         "quotient": {
             "pivot_arms": list(quotient.pivot_arms),
@@ -72,6 +75,9 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
         "allocation": _numbers(solution.allocation),
         "multipliers": _numbers(solution.multipliers),
     }
+    if solution.constraint_multipliers is not None:
+        document["constraint_multipliers"] = _numbers(solution.constraint_multipliers)
+    return document
 
 
 def _gathered(solution: Solution) -> Solution:
@@ -82,7 +88,8 @@ def _gathered(solution: Solution) -> Solution:
     arms = blocks.store.gathered("a proof file, or an exact proof,")
     if origin.bandit is not None:
         b = origin.bandit
-        program = regret(LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels))
+        here = LinearBandit(arms, b.theta, b.noise_variance, b.tie_tolerance, b.optimal_arms, b.labels)
+        program = _same_program(here, solution.program)
     elif origin.gaps is not None:
         assert origin.number is not None
         program = horizon_at_level(arms, origin.gaps, origin.number, origin.horizon, origin.constant)
@@ -91,11 +98,26 @@ def _gathered(solution: Solution) -> Solution:
     return dataclasses.replace(solution, program=program)
 
 
+def _same_program(bandit: LinearBandit, program: AllocationProgram) -> AllocationProgram:
+    """The program of another that was made from a bandit, for the same bandit elsewhere."""
+    origin = program.origin
+    if program.kind == "regret":
+        return regret(bandit)
+    if program.kind == "optimism":
+        assert origin.number is not None
+        return optimism(bandit, origin.number)
+    if program.kind == "remaining":
+        assert origin.number is not None and origin.pulls is not None
+        return remaining_at_log(bandit, origin.pulls, origin.number, origin.horizon)
+    raise MethodUnavailable(f"program: a proof file of kind {program.kind!r} needs arms in memory, got a Dask array")
+
+
 def _witness(solution: Solution) -> Quotient:
     """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
     program = solution.program
     unused = solution.allocation == 0
-    if program.kind == "general" and unused.any() and program.bounded:
+    limited = program.kind == "general" or program.constraints is not None
+    if limited and unused.any() and program.bounded:
         upper = np.where(unused, 0.0, program.upper)
         try:
             return reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper)).quotient
@@ -187,7 +209,18 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
             described[name] = _numbers(getattr(program, name))
         if program.noise_variance is not None:
             described["noise_variance"] = program.noise_variance.tolist()
+    if program.constraints is not None:
+        described["constraints"] = _constraints(program.constraints)
     return described
+
+
+def _constraints(given: LinearConstraints) -> list[dict[str, Any]]:
+    """Every row of Bα <= b by its entries that are not 0."""
+    starts = np.searchsorted(given.places, np.arange(given.n_rows + 1)).tolist()
+    return [
+        {"arms": given.arms[a:b].tolist(), "coefficients": given.values[a:b].tolist(), "limit": limit}
+        for a, b, limit in zip(starts[:-1], starts[1:], given.limits.tolist(), strict=True)
+    ]
 
 
 def _variances(program: AllocationProgram, common: float | Array) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tokenize
 import zipfile
@@ -189,6 +190,23 @@ def _read_json(source: Path) -> dict[str, Any]:
         return {**content, **_stacked(content["contexts"])} if "contexts" in content else content
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
+
+
+def read_side_observations(path: Path) -> tuple[Any, Any, Any]:
+    """Means, variances (null or "inf": not seen) and labels from a JSON file; checked by `allocopt.programs.side_observations`."""
+    source = Path(path)
+    content = _read(source, read_json)
+    if not isinstance(content, dict) or not {"means", "variances"} <= set(content):
+        raise InvalidFile(f'{source}: expected a JSON object with "means" and "variances" for side observations')
+    unknown = sorted(set(content) - {"means", "variances", "labels", "name", "description"})
+    if unknown:
+        raise InvalidFile(
+            f'{source}: unknown entry "{unknown[0]}" (known: means, variances, labels, name, description)'
+        )
+    variances = content["variances"]
+    if isinstance(variances, list) and all(isinstance(row, list) for row in variances):
+        variances = [[math.inf if x is None or x == "inf" else x for x in row] for row in variances]
+    return content["means"], variances, content.get("labels")
 
 
 _ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts")

@@ -164,8 +164,8 @@ class DaskArms:
     def array(self) -> Array:
         """Not possible: the arms may not fit into memory."""
         raise MethodUnavailable(
-            "arms: a Dask array can be used by method 'active-set' for the programs regret, horizon and g_optimal only; "
-            "pass array.compute() where it fits into memory"
+            "arms: expected an array in memory, got a Dask array, which regret, horizon, g_optimal, optimism and remaining take; "
+            "best_arm and others need array.compute(), where it fits into memory, as do methods that do not look block by block"
         )
 
     def gathered(self, what_for: str) -> Array:

@@ -6,6 +6,7 @@ from allocopt.model.programs.gap_programs import contextual, g_optimal, horizon,
 from allocopt.model.programs.gap_programs import horizon_at_level as horizon_at_level
 from allocopt.model.programs.gap_programs import remaining_at_log as remaining_at_log
 from allocopt.model.programs.identification import best_arm, duelling, threshold, top_m, transductive
+from allocopt.model.programs.observations import semi_bandit, side_observations
 
 __all__ = [
     "AllocationProgram",
@@ -17,6 +18,8 @@ __all__ = [
     "optimism",
     "regret",
     "remaining",
+    "semi_bandit",
+    "side_observations",
     "threshold",
     "top_m",
     "transductive",

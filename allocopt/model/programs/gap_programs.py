@@ -6,6 +6,7 @@ Regret is Corollary 2 (`cor:regretlb`), horizon is Definition 9 (`def:opt`), opt
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from allocopt.model.contexts import ContextualBandit
 from allocopt.model.levels import f_n
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_bandit, check_different, half_precision
+from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.streamed_program import ArmBlocks, GapRule
 
 __all__ = [
@@ -79,7 +81,10 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
     every context. The optimal arm of *every* context is free, so what is learnt in one context helps in all: the value is 0
     where these span everything, and with one context it is c(A,θ). How often contexts come does not matter asymptotically.
 
-    ``budget`` z, which would bound the plays in context m by z times its weight (Tirinzoni et al. 2020), needs linear constraints.
+    ``budget`` z: the plays in context m are at most z times its share ρ_m of the weights (Tirinzoni, Pirotta, Restelli & Lazaric
+    2020). These are linear constraints Σ_a α_{m,a} <= z ρ_m, with z ρ_m rounded to a double. Then optimal arms cost nothing but are
+    not free, the value decreases in z to that without a budget, and small budgets are `Infeasible`.
+    ``solution.constraint_multipliers`` are what one more play in each context is worth.
 
     Examples
     --------
@@ -93,15 +98,22 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
     array([0, 4])
     >>> ao.solve(ao.programs.contextual(other)).value
     0.0
+    >>> [round(ao.solve(ao.programs.contextual(b, budget=z)).value, 4) for z in (500, 1e3, 1e5)]
+    [16.4769, 10.8664, 8.0208]
     """
     if not isinstance(bandit, ContextualBandit):
         raise InvalidInstance(f"bandit: expected a ContextualBandit, got a {type(bandit).__name__}")
-    if budget is not None:
-        raise InvalidOption("budget: needs linear constraints, which this version does not have; leave it out")
     origin = Origin("contextual", bandit)
-    return _arm_program(
+    program = _arm_program(
         bandit.arms, bandit.gaps, half_precision(bandit.noise_variance), origin, variances=bandit.variances
     )
+    if budget is None:
+        return program
+    limits = positive_number("budget", budget, InvalidOption) * (bandit.weights / bandit.weights.sum())
+    pairs = np.arange(bandit.n_arms)
+    context = np.repeat(np.arange(bandit.n_contexts), bandit.sizes)
+    rows = LinearConstraints.listed(context, pairs, np.ones(bandit.n_arms), limits, bandit.n_arms)
+    return replace(program, constraints=rows)
 
 
 def _streamed_regret(bandit: LinearBandit, origin: Origin, **bounds: Any) -> AllocationProgram:

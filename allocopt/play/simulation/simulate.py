@@ -28,6 +28,7 @@ from allocopt.base.validation import IntArray, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
+from allocopt.play.simulation.duration import warn_if_long
 from allocopt.play.simulation.identity import identity
 from allocopt.play.simulation.result import SimulationCallback, SimulationResult
 from allocopt.play.simulation.runs import Environment, Experiment, played
@@ -158,7 +159,9 @@ def simulate(
             missing = store.run.missing(runs)
         todo = [(rows[i], min(rows[i] + size, rows.stop)) for rows in missing for i in range(0, len(rows), size)]
         done = sum(len(c.regret) for c in chunks.values())
-        under_way = played(experiment, todo, _checked_workers(workers, client, horizon * (runs - done)), client)
+        processes = _checked_workers(workers, client, horizon * (runs - done))
+        warn_if_long(experiment, runs - done, processes if client is None else 1)
+        under_way = played(experiment, todo, processes, client)
         with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
             for chunk in under_way:
                 if store is not None:

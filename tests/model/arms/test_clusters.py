@@ -180,15 +180,24 @@ def test_a_solution_over_dask_arms_can_be_saved_and_proven(client, tmp_path):
     arms, theta = unit_arms(4, 90)
     bandit = ao.LinearBandit(arms, theta)
     array = lazily(arms)
-    for s in (
-        ao.regret_constant(array, theta, client=client),
-        ao.optimal_pulls(array, bandit.gaps, 1000, client=client),
-        ao.solve(ao.programs.g_optimal(DaskArms(array, client))),
+    spread = ao.LinearBandit(DaskArms(array, client), theta)
+    programs = (
+        ao.programs.regret,
+        lambda b: ao.programs.optimism(b, 1.0),
+        lambda b: ao.programs.remaining(b, np.arange(90), 1000),
+    )
+    for number, s in enumerate(
+        (
+            *(ao.solve(make(spread)) for make in programs),
+            ao.optimal_pulls(array, bandit.gaps, 1000, client=client),
+            ao.solve(ao.programs.g_optimal(DaskArms(array, client))),
+        )
     ):
         assert s.lower <= s.verify().midpoint <= s.upper
         assert not s.verify(exact=True).problems
-        s.save(tmp_path / "proof.json")
-        again = ao.load_solution(tmp_path / "proof.json")
+        s.save(tmp_path / f"{number}.json")
+        again = ao.load_solution(tmp_path / f"{number}.json")
+        assert again.program.kind == s.program.kind
         assert again.value == pytest.approx(s.value, rel=1e-7)
         assert again.verify().gap <= 1e-7
 

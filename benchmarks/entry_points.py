@@ -1,0 +1,271 @@
+"""Every public entry point at three sizes, with time and memory, so that no cliff can hide.
+
+    python benchmarks/entry_points.py                       everything; writes benchmarks/ENTRY_POINTS.md
+    python benchmarks/entry_points.py --only hardness       entries whose name contains this, printed only
+    python benchmarks/entry_points.py --sizes 100 10000     other numbers of arms, printed only
+
+Each cell is a process of its own, with a limit on its time and memory; making the arms and loading the package are not counted. Arms
+are those of `random_unit` in ten dimensions. A refusal is a legitimate cell: its words are listed below the table.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads
+
+import argparse
+import datetime
+import json
+import platform
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import allocopt as ao
+from allocopt.base.machine import available_cores
+
+HERE = Path(__file__).resolve().parent
+SIZES = (100, 10_000, 1_000_000)
+DIM = 10
+SECONDS = 120
+MEMORY = 6 * 2**30
+TOL = 1e-6
+ROUNDS = 10_000
+
+
+class Set:
+    """Arms of one size, and what other entry points begin from; made before the clock starts."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.n = n_arms
+        rng = np.random.default_rng(0)
+        self.arms = rng.normal(size=(n_arms, DIM))
+        self.arms /= np.linalg.norm(self.arms, axis=1)[:, None]
+        self.arms.flags.writeable = False
+        theta = rng.normal(size=DIM)
+        self.theta = theta / np.linalg.norm(theta)
+        self.pulls = rng.integers(0, 5, n_arms).astype(np.float64)
+        self.folder = Path(tempfile.mkdtemp())
+
+    @cached_property
+    def bandit(self) -> ao.LinearBandit:
+        """The bandit of these arms."""
+        return ao.LinearBandit(self.arms, self.theta)
+
+    @cached_property
+    def solution(self) -> ao.Solution:
+        """The regret program, solved."""
+        return ao.solve(ao.programs.regret(self.bandit), tol=TOL)
+
+    @cached_property
+    def proof(self) -> Path:
+        """Its proof file."""
+        path = self.folder / "proof.json"
+        self.solution.save(path)
+        return path
+
+    def solved(self, make: Callable[..., Any], *more: Any, **how: Any) -> ao.Solution:
+        """One of the programs, made and solved."""
+        found = ao.solve(make(self.bandit, *more), tol=TOL, **how)
+        if found.status.name not in ("CERTIFIED", "CONDITIONAL"):
+            raise RuntimeError(f"{found.status.name}: {found.stats.get('reason')}")
+        return found
+
+    def duels(self) -> ao.LinearBandit:
+        """So few arms that their pairs are as many as the arms."""
+        few = max(int(np.sqrt(2 * self.n)), 3)
+        return ao.LinearBandit(self.arms[:few], self.theta)
+
+
+def studied(s: Set) -> Any:
+    """A study of two instances of this size."""
+    spec = {
+        "name": "sizes", "family": {"name": "random-unit", "parameters": {"dim": [DIM], "n_arms": [s.n], "seed": [0, 1]}},
+        "quantities": {"names": ["constant"]},
+    }  # fmt: skip
+    return ao.study(spec, s.folder / "study", workers=1)
+
+
+ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
+    # name: (what is made before the clock starts, what is measured)
+    "LinearBandit": ("", lambda s: s.bandit),
+    "regret_constant": ("", lambda s: ao.regret_constant(s.arms, s.theta, tol=TOL)),
+    "solve regret": ("bandit", lambda s: s.solved(ao.programs.regret)),
+    "solve regret, variances": ("", lambda s: ao.regret_constant(s.arms, s.theta, 0.5 + s.pulls, tol=TOL)),
+    "solve regret, frank-wolfe 1e-3": (
+        "bandit", lambda s: ao.solve(ao.programs.regret(s.bandit), method="frank-wolfe", tol=1e-3),
+    ),
+    "solve horizon": ("bandit", lambda s: ao.optimal_pulls(s.arms, s.bandit.gaps, 10**6, tol=TOL)),
+    "solve g_optimal": ("", lambda s: ao.solve(ao.programs.g_optimal(s.arms), tol=TOL)),
+    "solve optimism": ("bandit", lambda s: s.solved(ao.programs.optimism, 1.0)),
+    "solve optimism, narrow": ("bandit", lambda s: s.solved(ao.programs.optimism, 0.49)),
+    "solve remaining": ("bandit", lambda s: s.solved(ao.programs.remaining, s.pulls, 10**6)),
+    "solve best_arm": ("bandit", lambda s: s.solved(ao.programs.best_arm)),
+    "solve top_m": ("bandit", lambda s: s.solved(ao.programs.top_m, 3)),
+    "solve threshold": ("bandit", lambda s: s.solved(ao.programs.threshold, 0.05)),
+    "solve duelling (as many pairs)": ("", lambda s: ao.solve(ao.programs.duelling(s.duels()), tol=TOL)),
+    "solve transductive (1,000 arms, as many items)": (
+        "", lambda s: ao.solve(ao.programs.transductive(s.arms[:1000], s.arms, s.theta), tol=TOL),
+    ),
+    "solve contextual (in ten contexts)": (
+        "", lambda s: ao.solve(
+            ao.programs.contextual(ao.ContextualBandit(np.array_split(s.arms, 10), s.theta)), tol=TOL),
+    ),
+    "solve general, l and u": (
+        "bandit", lambda s: ao.solve(
+            ao.AllocationProgram(s.arms, np.ones(s.n), s.arms[:1000], np.ones(min(s.n, 1000)), np.full(s.n, 1e-7),
+                                 np.full(s.n, 1e3)), tol=TOL),
+    ),
+    "Allocator.solve": ("bandit", lambda s: ao.Allocator(s.arms).solve(s.bandit.gaps)),
+    "solve_many, 5 gap vectors": ("bandit", lambda s: ao.solve_many(s.arms, np.tile(s.bandit.gaps, (5, 1)), tol=TOL)),
+    "Solution.verify": ("solution", lambda s: s.solution.verify()),
+    "Solution.verify exact": ("solution", lambda s: s.solution.verify(exact=True)),
+    "Solution.save": ("solution", lambda s: s.solution.save(s.folder / "p.json")),
+    "load_solution": ("proof", lambda s: ao.load_solution(s.proof)),
+    "Solution repr, table": ("solution", lambda s: (repr(s.solution), s.solution._repr_html_())),
+    "barycentric_spanner": ("", lambda s: ao.barycentric_spanner(s.arms)),
+    "hardness, summary": ("bandit", lambda s: repr(ao.hardness(s.bandit))),
+    "hardness, report as HTML": ("bandit", lambda s: ao.hardness(s.bandit).to_html()),
+    "finite_time_bound": ("bandit", lambda s: ao.finite_time_bound(s.bandit, 10**4)),
+    "audit": ("solution", lambda s: ao.audit(s.bandit, s.pulls, int(s.pulls.sum()), solution=s.solution)),
+    "Schedule.from_solution": ("solution", lambda s: ao.Schedule.from_solution(s.solution, 10**6)),
+    "plots.allocation": ("solution", lambda s: s.solution.plot()),
+    "plots.geometry (in the plane)": (
+        "", lambda s: ao.plots.geometry(ao.LinearBandit(s.arms[:, :2], s.theta[:2])),
+    ),
+    "simulate LinUCB": ("bandit", lambda s: ao.simulate("LinUCB", s.bandit, ROUNDS, runs=1, rng=0)),
+    "simulate LinTS": ("bandit", lambda s: ao.simulate("LinTS", s.bandit, ROUNDS, runs=1, rng=0)),
+    "simulate EndOfOptimism": ("bandit", lambda s: ao.simulate("EndOfOptimism", s.bandit, ROUNDS, runs=1, rng=0)),
+    "study of two instances": ("", studied),
+    "instances.random_unit": ("", lambda s: ao.instances.random_unit(DIM, s.n)),
+}  # fmt: skip
+
+
+def resident() -> float:
+    """MB of this process in memory."""
+    return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measured(name: str, size: int) -> dict[str, Any]:
+    """One cell, in this process."""
+    before, run = ENTRIES[name]
+    run(Set(SIZES[0]))  # what loads and compiles belongs to no size
+    s = Set(size)
+    if before:
+        getattr(s, before)
+    start, over, peak = resident(), threading.Event(), [0.0]
+
+    def watch() -> None:
+        while not over.wait(0.005):
+            peak[0] = max(peak[0], resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    started = time.perf_counter(), time.process_time()
+    try:
+        run(s)
+    finally:
+        seconds = time.perf_counter() - started[0], time.process_time() - started[1]
+        over.set()
+        watcher.join()
+    return {"seconds": seconds[0], "processor": seconds[1], "memory": max(max(peak[0], resident()) - start, 0.0)}
+
+
+def child(name: str, size: int) -> None:
+    """What a process of its own does: one cell, as one line of JSON."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    warnings.simplefilter("ignore")
+    try:
+        found = measured(name, size)
+    except ao.AllocoptError as refusal:
+        found = {"refused": f"{type(refusal).__name__}: {refusal}"}
+    except MemoryError as failure:
+        found = {"failed": f"MemoryError: {failure}"}
+    except Exception as failure:
+        found = {"failed": f"{type(failure).__name__}: {failure}"}
+    print(json.dumps(found))
+
+
+def cell(name: str, size: int) -> dict[str, Any]:
+    """One cell, in a process of its own."""
+    command = [sys.executable, __file__, "--cell", name, str(size)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5 * SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {5 * SECONDS} s on the clock"}
+    if done.returncode == -signal.SIGXCPU:
+        return {"failed": f"more than {SECONDS} s of processor time"}
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        last = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+        return {"failed": last[0]}
+    result: dict[str, Any] = json.loads(lines[-1])
+    return result
+
+
+def shown(found: dict[str, Any], notes: list[str]) -> str:
+    """A cell of the table; words go below it."""
+    for what in ("refused", "failed"):
+        if what in found:
+            if found[what] not in notes:
+                notes.append(found[what])
+            return f"{what} [{notes.index(found[what]) + 1}]"
+    seconds = found["processor"]
+    time_text = f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    return f"{time_text}, {found['memory']:.0f} MB"
+
+
+def page(rows: dict[str, list[dict[str, Any]]], sizes: list[int]) -> str:
+    """The table as Markdown."""
+    notes: list[str] = []
+    lines = ["| entry point | " + " | ".join(f"{n:,} arms" for n in sizes) + " |", "|---|" + "--:|" * len(sizes)]
+    lines += [f"| {name} | " + " | ".join(shown(found, notes) for found in row) + " |" for name, row in rows.items()]
+    lines += ["", *(f"{i}. {note}" for i, note in enumerate(notes, 1))]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, print, and write ENTRY_POINTS.md where everything was measured."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cell", nargs=2, metavar=("NAME", "SIZE"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    options = parser.parse_args()
+    if options.cell:
+        child(options.cell[0], int(options.cell[1]))
+        return
+    rows = {}
+    for name in ENTRIES:
+        if options.only in name:
+            rows[name] = [cell(name, size) for size in options.sizes]
+            words = [f"{shown(x, [])} {x.get('refused', x.get('failed', ''))}" for x in rows[name]]
+            print(f"{name}: {words}", flush=True)
+    if options.only or tuple(options.sizes) != SIZES:
+        return
+    about = (
+        f"`make entry-points`, {datetime.date.today()}: allocopt {ao.__version__}, Python {platform.python_version()}, "
+        f"{available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to {TOL:g} where nothing else is "
+        f"said; simulations play {ROUNDS:,} rounds. Processor time, in which other processes do not count, and how much memory "
+        f"grew while it ran; the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. Each cell is a process of "
+        f"its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB."
+    )
+    (HERE / "ENTRY_POINTS.md").write_text(
+        f"# Every entry point at every size\n\n{about}\n\n{page(rows, options.sizes)}"
+    )
+
+
+if __name__ == "__main__":
+    main()
