@@ -35,6 +35,7 @@ RESULTS, HARMLESS, REPORT = HERE / "mutants.jsonl", HERE / "mutants_harmless.jso
 TIMEOUT = 20  # seconds of processor time; the judges take a quarter of that
 MEMORY = 6 * 2**30
 _TESTS = "not missing and not without_a_margin and not without_its_margins"  # tests of the tests themselves
+_TESTS += " and not longer_horizon and not other_units_scale and not pay_more_elsewhere and not copies_of_arms_and_their_order"  # slow
 _INTERPRETED = ("compiled_certificate",)  # files that numba compiles: judged as plain Python, which is the same text
 _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
 
@@ -106,7 +107,7 @@ JUDGES = {
     "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block"),
     "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
-    "allocopt/certify/compiled_certificate.py": ("compiled_margins",),
+    "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins"),
     "allocopt/certify/referee.py": ("linear_proofs", "referee", "proof_files"),
     "allocopt/certify/proofs/reading.py": ("linear_proofs", "proof_files", "proof_saving", "proof_tampering"),
     "allocopt/certify/by_block/span.py": ("by_block", "streamed_course"),

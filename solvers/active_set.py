@@ -21,8 +21,9 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
-from allocopt.solvers import interior_point, multiplicative, within_limits
+from allocopt.solvers import interior_point, multiplicative
 from allocopt.solvers.monitor import Monitor
+from allocopt.solvers.newton import within_limits
 from allocopt.solvers.settings import ActiveSetSettings
 
 __all__ = ["solve"]

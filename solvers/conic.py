@@ -28,8 +28,8 @@ from allocopt.certify.canonical import Canonical, whitener
 from allocopt.solvers.interior_point import starting_point
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.newton import limited
+from allocopt.solvers.newton.within_limits import moved_inside
 from allocopt.solvers.settings import ConicSettings
-from allocopt.solvers.within_limits import moved_inside
 
 __all__ = ["mosek_status", "solve"]
 

@@ -11,10 +11,10 @@ from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.linear.dense import squared_lengths, whitener
-from allocopt.solvers import within_limits
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import iteration as newton
 from allocopt.solvers.newton import start as newton_start
+from allocopt.solvers.newton import within_limits
 from allocopt.solvers.newton.problem import Problem, tuning_of, white
 from allocopt.solvers.settings import InteriorPointSettings
 
