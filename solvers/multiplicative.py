@@ -16,12 +16,23 @@ from allocopt.linear.dense import squared_row_lengths
 
 __all__ = ["first_pair"]
 
+_LEAST_LENGTH = 1e-12  # squared length of the shortest row, relative to the longest
+
 
 def first_pair(problem: Canonical, steps: int, power: float, growth: float) -> tuple[Array, Array] | None:
-    """α and λ after some steps; None where α has bounds or the information matrix becomes numerically singular."""
+    """α and λ after some steps; None where α has bounds, rows are of very different lengths, or numbers leave the range of doubles."""
     if not problem.scalable:
         return None
-    alpha = 1.0 / problem.by_variable(squared_row_lengths(problem.features))
+    lengths = problem.by_variable(squared_row_lengths(problem.features))
+    if not float(lengths.min()) >= _LEAST_LENGTH * float(lengths.max()):
+        return None  # the first α would be that of the shortest rows alone
+    with np.errstate(all="ignore"):
+        pair = _stepped(problem, 1.0 / lengths, steps, power, growth)
+    return pair if pair is not None and all(np.isfinite(x).all() and x.any() for x in pair) else None
+
+
+def _stepped(problem: Canonical, alpha: Array, steps: int, power: float, growth: float) -> tuple[Array, Array] | None:
+    """The steps themselves, from a first α; None where the information matrix becomes numerically singular."""
     multipliers = np.zeros(len(problem.targets))
     for _ in range(steps):
         basis = whitener(problem, alpha)

@@ -123,7 +123,8 @@ def best_scale(slope: float, prices: Array, upper: Array | None) -> tuple[float,
     if slope <= 0:
         return 0.0, 0.0
     if upper is None:
-        q = 1.0 / float(prices.max())
+        top = float(prices.max())
+        q = 1.0 / top if top > 0.0 else 0.0  # prices that underflow prove nothing
         return q, q * slope * (1.0 - 4.0 * UNIT)
     infinite = ~np.isfinite(upper)
     cap = 1.0 / float(prices[infinite].max(initial=0.0)) if prices[infinite].max(initial=0.0) > 0 else np.inf

@@ -93,6 +93,8 @@ class Solution(Tabular):
         What the method counted (``iterations``, ``seconds``, …), and ``reason`` where the status is neither CERTIFIED nor CONDITIONAL.
     assumptions : tuple of Assumption
         What the bounds take for granted (a tie up to rounding, say), each with ``text`` and its exact ``size``; empty where CERTIFIED.
+    constraint_multipliers : array or None
+        μ >= 0, one per row of Bα <= b: what one more unit of b is worth; None where the program has no linear constraints.
 
     Examples
     --------

@@ -10,7 +10,8 @@ from allocopt.base import errors
 def test_every_error_is_public_and_caught_as_an_error_of_allocopt(name):
     error = getattr(errors, name)
     assert getattr(ao, name) is error
-    assert issubclass(error, KeyboardInterrupt if name == "Interrupted" else ao.AllocoptError)
+    kind = KeyboardInterrupt if name == "Interrupted" else Warning if name.endswith("Warning") else ao.AllocoptError
+    assert issubclass(error, kind)
 
 
 def test_what_is_wrong_with_a_value_is_a_value_error_too():

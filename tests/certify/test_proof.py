@@ -73,7 +73,7 @@ def test_a_proof_file_is_strict_json(solutions, tmp_path):
         raise AssertionError(token)
 
     for s in solutions.values():
-        s.save(tmp_path / "p.json")
+        s.save(tmp_path / "p.json", overwrite=True)
         json.loads((tmp_path / "p.json").read_text(encoding="utf-8"), parse_constant=refuse)
 
 

@@ -177,7 +177,12 @@ for name in (*policies.NAMES, "LinUCB:radius=theoretical"):
     assert "numba is not installed" in r.notes[-1]
     print(r.pulls.ravel().tolist())
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     bandit = instances.random_unit(3, 5)
     names = (*policies.NAMES, "LinUCB:radius=theoretical")
     for line, name in zip(done.stdout.splitlines(), names, strict=True):

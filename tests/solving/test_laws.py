@@ -62,6 +62,7 @@ def test_allocation_is_feasible_as_the_definition_says(bandit):
     """||x||²_{H^-1} <= Δ²/2 in the original coordinates, with a finite α on the free arms that grows."""
     assume(np.linalg.matrix_rank(bandit.arms) == bandit.dim)
     assume(np.linalg.cond(bandit.arms) < 1e2)
+    assume(len(bandit.suboptimal_arms))
     assume(bandit.gap_min > 1e-5 * bandit.gap_max)
     s = regret(bandit)
     assert answered(s)

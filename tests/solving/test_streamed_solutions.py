@@ -20,7 +20,7 @@ def test_a_solution_can_be_proven_saved_and_loaded(tmp_path):
         ):
             proven = s.verify()
             assert s.lower <= proven.midpoint <= s.upper
-            s.save(tmp_path / "proof.json")
+            s.save(tmp_path / "proof.json", overwrite=True)
             again = ao.load_solution(tmp_path / "proof.json")
             assert again.verify().lower == pytest.approx(proven.lower, rel=1e-10)
             assert again.status is ao.Status.CERTIFIED
