@@ -14,7 +14,7 @@ Deviations from the paper's listing:
   the rounds so far have passed since the last time; ``resolve=0`` solves in every round.
 - α_x log t is for noise of variance σ² as it is given; the paper has σ = 1 there.
 
-The default ε = γ = 0 is that of the paper's experiments; its theorem needs both to be positive.
+The default is ε = γ = 0, as we recall the paper's experiments (not checked against its text); its theorem needs both to be positive.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class OSSB(Policy):
     ----------
     epsilon, gamma : float
         ε, the share of forced estimation among the rounds that do not exploit, and γ, by which exploration exceeds the lower
-        bound; both 0 as in the paper's experiments.
+        bound; both 0 by default.
     resolve : float
         Share of the rounds so far after which the program is solved again; 0 for in every round.
 

@@ -12,7 +12,7 @@ With V = νI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rou
    supergradient of f + λg in ω.
 
 Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and
-λ = 0. Defaults are those of the paper's experiments: β_t = σ²(log t + d log log n) and γ_s = σ²(log s + d log log n), which are
+λ = 0. Defaults are those of a public implementation (pm-ids), not checked against the paper: β_t = σ²(log t + d log log n) and γ_s = σ²(log s + d log log n), which are
 the theorem's without numerical constants (``width=2`` is about the theorem's), z_0 = 100, a_λ = 0.1, a_ω = 0.5, λ_max = 10.
 
 Deviations: rewards are divided by ``scale`` = BL first, because the step sizes are for rewards of size one; no projection of
@@ -36,7 +36,7 @@ from allocopt.policies.linucb import ridge_regression
 
 __all__ = ["SOLID"]
 
-_RATE_OF_WEIGHTS, _RATE_OF_MULTIPLIER, _MOST_MULTIPLIER = 0.5, 0.1, 10.0  # a_ω, a_λ, λ_max of the paper's experiments
+_RATE_OF_WEIGHTS, _RATE_OF_MULTIPLIER, _MOST_MULTIPLIER = 0.5, 0.1, 10.0  # a_ω, a_λ, λ_max of a public implementation
 _DIAGONAL = 1e-9
 _LEAST_WEIGHT = 1e-300  # so that no arm is lost to underflow for good
 
@@ -182,7 +182,7 @@ class SOLID(Policy):
     Parameters
     ----------
     width : float
-        Factor of β and γ: 1 as in the paper's experiments, 2 to leading order as in its theorem.
+        Factor of β and γ: 1 by default, 2 to leading order as in its theorem.
     first_phase : float
         z_0, rounds of the first phase.
     ridge : float
