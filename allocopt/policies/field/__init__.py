@@ -1,1 +1,1 @@
-"""Policies of other papers, one a file, each after the algorithm of its paper as we know it; the text at its head names what differs."""
+"""Policies of other papers, one a file, each after its paper as we know it; the text at its head names what differs."""
