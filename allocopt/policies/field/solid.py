@@ -13,7 +13,8 @@ With V = νI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rou
 
 Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and
 λ = 0. Defaults are those of a public implementation (pm-ids), not checked against the paper: β_t = σ²(log t + d log log n) and
-γ_s = σ²(log s + d log log n), which are the theorem's without numerical constants (``width=2`` is about the theorem's), z_0 = 100, a_λ = 0.1, a_ω = 0.5, λ_max = 10.
+γ_s = σ²(log s + d log log n), which are the theorem's without numerical constants (``width=2`` is about the theorem's), z_0 = 100,
+a_λ = 0.1, a_ω = 0.5, λ_max = 10.
 
 Deviations: rewards are divided by ``scale`` = BL first, because the step sizes are for rewards of size one; no projection of
 θ̂ onto the ball of radius B, and the infima are over all of R^d, not over the ball; V_ω gets 10^-9 of its trace on the diagonal,
