@@ -82,7 +82,7 @@ class GraphArms(Tabular):
         """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
         return drawn("edge_allocation", self, solution, **options)
 
-    def semi_bandit(self, theta: Any = None, noise_variance: float = 1.0) -> AllocationProgram:
+    def semi_bandit(self, theta: ArrayLike | None = None, noise_variance: float = 1.0) -> AllocationProgram:
         """`allocopt.programs.semi_bandit` of these arms: playing one shows the reward of each of its edges.
 
         Examples

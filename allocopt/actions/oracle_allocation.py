@@ -29,7 +29,7 @@ from allocopt.actions.oracle_answers import Explored
 from allocopt.actions.oracle_spanner import oracle_spanner
 from allocopt.actions.oracles import Incidence, Oracle
 from allocopt.base.errors import InvalidInstance, SolverFailed
-from allocopt.base.validation import Array, frozen, in_range, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
 
@@ -66,7 +66,7 @@ class OracleAllocation:
     how: str
 
 
-def oracle_allocation(oracle: Oracle, theta: Any, C: float = 2.0, *, rounds: int = 20) -> OracleAllocation:
+def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, rounds: int = 20) -> OracleAllocation:
     """A certified interval for the regret constant c(A, θ) of arms that only an oracle knows.
 
     Parameters

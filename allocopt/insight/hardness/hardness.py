@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, positive_number, vector, whole_number
 from allocopt.insight.hardness import alternatives as confusing_parameters
 from allocopt.insight.hardness import sensitivity as derivatives
 from allocopt.insight.hardness.alternatives import Alternative
@@ -238,7 +238,7 @@ class Hardness(Tabular):
         """The certified solution of the instance without an arm, solved from scratch (to ``verify()`` or ``save()``)."""
         return optimum(without(self.bandit, self._arm(arm)), self.solution.tol).solution
 
-    def with_arm(self, arm: Any, label: str = "added") -> Addition:
+    def with_arm(self, arm: ArrayLike, label: str = "added") -> Addition:
         """c with one more arm, a vector of d entries (where arms have a σ² each, of the largest of these).
 
         Examples

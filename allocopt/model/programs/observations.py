@@ -13,7 +13,7 @@ import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.validation import Array, in_range, positive_number, vector
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_learnable
@@ -23,7 +23,7 @@ __all__ = ["semi_bandit", "side_observations"]
 _MOST_ENTRIES = 10**8  # of the array of all rows: 0.8 GB
 
 
-def side_observations(means: Any, variances: Any, labels: Sequence[str] | None = None) -> AllocationProgram:
+def side_observations(means: ArrayLike, variances: ArrayLike, labels: Sequence[str] | None = None) -> AllocationProgram:
     r"""Regret where playing arm i shows arm j with variance σ²_ij (Wu, György & Szepesvári, NeurIPS 2015).
 
     Minimise Σ α_i Δ_i subject to ||e_j − e_*||²_{H^-1} <= Δ_j²/2 for the suboptimal arms j, H = diag(Σ_i α_i/σ²_ij). Where the best
@@ -60,7 +60,7 @@ def side_observations(means: Any, variances: Any, labels: Sequence[str] | None =
 
 
 def semi_bandit(
-    arms: Any, theta: Any, noise_variance: float = 1.0, labels: Sequence[str] | None = None
+    arms: ArrayLike, theta: ArrayLike, noise_variance: float = 1.0, labels: Sequence[str] | None = None
 ) -> AllocationProgram:
     r"""Regret of a combinatorial semi-bandit: arms are sets (0/1 vectors), and playing x shows the reward of each of its elements.
 

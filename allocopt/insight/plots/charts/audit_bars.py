@@ -101,6 +101,10 @@ def _evidence(axes: Axes, evidence: Array) -> None:
     low = min(float(evidence[finite].min(initial=1.0)), 1.0) / 2
     high = max(float(evidence[finite].max(initial=1.0)), 1.0) * 2
     axes.set_xscale("log")
+    if high < 100.0 * low:  # too narrow for decades alone, too narrow as well for a label at every tick
+        axes.set_xticks([low, 1.0, high], [f"{low:.1g}", "1", f"{high:.1g}"])
+    axes.xaxis.minorticks_off()
+    axes.set_xlim(0.9 * low, 1.1 * high)
     shown = np.clip(np.where(np.isfinite(evidence), evidence, high), low, high)
     short = evidence > 1.0
     for chosen, colour, mark in ((~short, GREY, "o"), (short, ORANGE, "X")):
