@@ -13,6 +13,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import networkx as nx
 import numpy as np
 
 import allocopt as ao
@@ -44,6 +45,25 @@ def contexts(m: int, k: int, d: int, one_best: bool) -> AllocationProgram:
     return ao.programs.contextual(ao.ContextualBandit(tuple(rows), theta))
 
 
+def grid_paths(n: int) -> AllocationProgram:
+    """The paths from corner to corner of a grid with random weights, every edge of a path seen."""
+    rng, graph = np.random.default_rng(8), nx.DiGraph()
+    for i in range(n):
+        for j in range(n):
+            for other in ((i + 1, j), (i, j + 1)):
+                if max(other) < n:
+                    graph.add_edge((i, j), other, weight=float(rng.uniform(0.5, 1.5)))
+    return ao.graphs.path_arms(graph, (0, 0), (n - 1, n - 1)).semi_bandit()
+
+
+def neighbours(k: int, shown: int) -> AllocationProgram:
+    """Arms that show themselves and some others, with variances of their own."""
+    rng = np.random.default_rng(9)
+    variances = np.where(rng.uniform(size=(k, k)) < shown / k, rng.uniform(0.5, 2.0, size=(k, k)), np.inf)
+    np.fill_diagonal(variances, 1.0)
+    return ao.programs.side_observations(rng.uniform(size=k), variances)
+
+
 CASES: dict[str, Callable[[], AllocationProgram]] = {
     "contextual, 1,000 contexts × 50 arms in R²⁰, one optimal arm": lambda: contexts(1000, 50, 20, True),
     "contextual, 1,000 contexts × 50 arms in R²⁰, optimal arms span": lambda: contexts(1000, 50, 20, False),
@@ -55,6 +75,8 @@ CASES: dict[str, Callable[[], AllocationProgram]] = {
         unit_rows(5, 1000, 20), unit_rows(6, 10**4, 20), unit_rows(7, 1, 20)[0]
     ),
     "duelling, 300 arms (44,850 duels) in R¹⁰": lambda: ao.programs.duelling(bandit(300, 10)),
+    "semi_bandit, the 252 paths of a 6×6 grid": lambda: grid_paths(6),
+    "side_observations, 300 arms that show 5 others each": lambda: neighbours(300, 5),
 }
 
 
