@@ -4,6 +4,7 @@ The direction of the rooms is a contract of import-linter (pyproject.toml), whic
 """
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def folders():
     for room in list(found):
         found += [p for p in room.rglob("*") if p.is_dir() and not p.is_symlink() and p.name != "__pycache__"]
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+def test_every_folder_with_modules_is_a_package_that_is_installed():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    inside = {f for f in folders() if (ROOT / f / "__init__.py").exists()}
+    assert set(listed) == {("allocopt/" * (not f.startswith("allocopt")) + f).replace("/", ".") for f in inside}
 
 
 def tree(name):
