@@ -210,9 +210,11 @@ def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, mon
             model.problem.get_problem_data(name)  # cvxpy keeps the result; its time must not count as the solver's
             monitor.tick()
             model.problem.solve(solver=name, verbose=False, **_options(settings, monitor))
-        except OutOfTime:
+        except (OutOfTime, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:  # each solver has exceptions of its own, and cvxpy passes them through
+        except (
+            BaseException
+        ) as error:  # each solver has exceptions of its own; a panic of Clarabel's Rust is no Exception
             raise SolverFailed(f"{name}: {str(error).strip() or type(error).__name__}") from error
     status = str(model.problem.status)
     alpha, duals = model.variable.value, [row.dual_value for row in model.targets]

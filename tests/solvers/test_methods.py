@@ -181,3 +181,25 @@ def test_settings_of_active_set_mean_the_same_for_blocks():
     assert translated.pool == ActiveSetSettings(entering=9)
     assert METHODS["active-set"].for_blocks(None) == (METHODS["streaming"], by_blocks(ActiveSetSettings()))
     assert METHODS["conic"].for_blocks(None) is None
+
+
+def test_a_solver_that_panics_has_failed(monkeypatch):
+    """Clarabel's Rust code raises what is no Exception; Ctrl-C is not taken for it."""
+    import cvxpy
+
+    class Panic(BaseException):
+        pass
+
+    def raising(error):
+        def solve(*_, **__):
+            raise error
+
+        return solve
+
+    program = ao.programs.regret(random_unit(3, 6))
+    monkeypatch.setattr(cvxpy.Problem, "solve", raising(Panic("index out of bounds")))
+    found = ao.solve(program, "conic")
+    assert found.status is ao.Status.INACCURATE and "index out of bounds" in found.stats["reason"]
+    monkeypatch.setattr(cvxpy.Problem, "solve", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        ao.solve(program, "conic")
