@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from blocks import BLOCK, in_blocks, unit_arms
 from bounded import arms_of, program_of
-from exactly import U, dot, gamma, rational, solved, weighted
+from exactly import U, dot, gamma, rational, root_up, solved, weighted
 
 import allocopt as ao
 from allocopt.base.errors import SolverFailed
@@ -18,6 +18,7 @@ from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.certificate import base_price, best_scale, largest_upper
 from allocopt.certify.frame import frame_of, images
 from allocopt.certify.reduction import bound_error, data_error
+from allocopt.linear.dense import squared_row_lengths
 from allocopt.linear.floating import ENTRY_ERROR
 
 INF = float("inf")
@@ -221,6 +222,16 @@ def test_the_price_of_what_is_fixed_includes_the_error_of_its_sum():
     length += 1e-6 * np.linalg.norm(np.abs(part.targets) @ np.abs(vague.basis), axis=1)
     slack = error.within(vague.basis) * (weights @ length**2) / (1 - vague.drift) ** 2
     assert vague.base_slack == pytest.approx(slack, rel=1e-9)
+    # and to the last ulps, from the numbers that it is made of
+    found = part.targets @ frame.basis
+    errors = frame.errors(part.targets, squared_row_lengths(found))
+    room, shares = rational(frame.inflation), rational(weights)
+    most = [
+        (root_up(sum(x * x for x in row)) * room + error) / (1 - rational(frame.drift))
+        for row, error in zip(rational(found), rational(errors), strict=True)
+    ]
+    exactly = rational(added) * sum(w * m * m for w, m in zip(shares, most, strict=True)) * room
+    assert near(frame.base_slack, exactly * (1 + gamma(len(pool) + 8)), 8)
     assert frame_of(dataclasses.replace(part, sum_error=dataclasses.replace(error, size=1e9)), alpha, lam) is None
 
 
