@@ -80,6 +80,22 @@ def test_the_bound_in_another_basis_has_every_margin():
     assert near(flat.within(one), (tall / (1 - rational(flat.residual))) ** 2 * (1 + gamma(20)), 8)
 
 
+def test_the_residual_of_an_inverse_has_a_margin_for_every_entry():
+    r = 9
+    known = SumError(2.0 * np.eye(r), (0.5 + 2.0**-30) * np.eye(r), 1.0)
+    long = root(r * rational(0.5 + 2.0**-30) ** 2) * root(4 * r)
+    residual = (root(r * rational(2.0**-29) ** 2) + gamma(r + 2) * (long + 1)) * (1 + gamma(r * r + 8))
+    assert near(known.residual, residual, 6)
+    assert near(known.within(np.eye(r)), (known_length(known, r) / (1 - residual)) ** 2 * (1 + gamma(r * r + 16)), 12)
+
+
+def known_length(known, r):
+    """What `within` says of the unit vectors: the largest sum of a row, as all rows have one entry."""
+    entry = rational(known.inverse[0, 0])
+    rows = entry**2 + r * gamma(r + 2) * r * entry**2
+    return root(rows) + gamma(r + 2) * root(r * entry**2) * root(r)
+
+
 @pytest.mark.parametrize(("off", "known"), [(0.4, True), (0.49, True), (0.51, False), (np.nan, False)])
 def test_an_inverse_that_is_none_proves_nothing(off, known):
     error = SumError(np.eye(2), np.array([[1.0 + off, 0.0], [0.0, 1.0]]), 1.0)
