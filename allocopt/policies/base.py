@@ -267,7 +267,7 @@ class Policy:
         >>> arm = player.choose(1)
         >>> player.update(arm, 0.3)
         >>> arm, player.choose(0)
-        (1, 0)
+        (1, 1)
         """
         check_plays_contexts(self, self.name)
         each = checked_contexts(contexts)
