@@ -21,7 +21,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 from pyarrow.parquet import read_table
 
@@ -30,6 +29,10 @@ import allocopt as ao
 HERE = Path(__file__).parent
 TARGETS = ("workers", "workers", "workers", "parent", "both")
 ROWS, RUNS = 1500, 600
+PAUSE = (0.1, 2.0)
+"""Seconds between a kill and the next, once there is something to kill."""
+AT_WORK = 0.8
+"""How often a kill waits until there are workers; otherwise it may hit processes that still load."""
 FAMILY = """
 import time
 from allocopt.insight.instances import random_unit
@@ -51,11 +54,13 @@ def study(folder: Path, client: str | None) -> str:
 
 
 def simulation(folder: Path, client: str | None) -> str:
-    """A simulation; the digest of its regret and pulls."""
+    """A simulation; the digest of its saved table: regret and pulls of every run."""
     bandit = ao.LinearBandit([[1, 0], [0, 1], [0.9, 0.2]], [1, 0])
     how: dict[str, Any] = {"workers": 2} if client is None else {"client": client}
     found = ao.simulate("LinTS", bandit, 20_000, RUNS, rng=5, checkpoint=folder, **how)
-    return hashlib.sha256(np.ascontiguousarray(found.regret).tobytes() + found.pulls.tobytes()).hexdigest()
+    table = folder.with_suffix(".parquet")
+    found.save(table, overwrite=True)
+    return hashlib.sha256(table.read_bytes()).hexdigest()
 
 
 WORK = {"study": study, "simulation": simulation}
@@ -81,24 +86,34 @@ def workers_of(victim: int, on_cluster: bool) -> list[psutil.Process]:
     ]
 
 
+def killable(victim: subprocess.Popen[str], local: Any) -> list[psutil.Process]:
+    """The workers there are; none while Dask starts one: it gives up workers that die before they are there."""
+    if local is not None and len(local.scheduler_info["workers"]) < 2:
+        return []
+    return workers_of(victim.pid, local is not None)
+
+
 def kill(rng: random.Random, victim: subprocess.Popen[str], local: Any) -> str | None:
     """Kill something; what it was, None if it was too late."""
     target = rng.choice(TARGETS)
-    killed = False
+    if rng.random() < AT_WORK:  # else while it may still load
+        deadline = time.monotonic() + 20.0
+        while victim.poll() is None and not killable(victim, local) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    time.sleep(rng.uniform(*PAUSE))
+    killed = set()
     try:
         if target in ("workers", "both"):
-            there = workers_of(victim.pid, local is not None)
-            if local is not None and len(local.scheduler_info["workers"]) < 2:
-                there = []  # Dask gives up workers that die before they are there
+            there = killable(victim, local)
             for process in rng.sample(there, min(len(there), rng.choice((1, 1, 2)))):
                 process.send_signal(signal.SIGKILL)
-                killed = True
+                killed.add("workers")
         if target in ("parent", "both") and victim.poll() is None:
             victim.kill()
-            killed = True
+            killed.add("parent")
     except psutil.Error:
         pass
-    return target if killed else None
+    return "both" if len(killed) == 2 else next(iter(killed), None)
 
 
 def attack(kind: str, local: Any, kills: int, rng: random.Random, folder: Path) -> dict[str, Any]:
@@ -122,7 +137,6 @@ def attack(kind: str, local: Any, kills: int, rng: random.Random, folder: Path) 
         assert victim.stdout is not None
         begun = victim.stdout.readline().strip() == "begun"
         while begun and victim.poll() is None and counts.total() < kills:
-            time.sleep(rng.uniform(0.1, 2.0))
             target = kill(rng, victim, local)
             if target is not None:
                 counts[target] += 1
@@ -169,10 +183,10 @@ def main() -> None:
             )
     text = f"""# Killed at random moments
 
-`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, 0.1 to 2 seconds after the last one) of a study of
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, {PAUSE[0]:g} to {PAUSE[1]:g} seconds after the last one) of a study of
 {ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of
-both. A process that was killed is started again with the same folder. *Identical*: the table (or regret and pulls) has the bytes of
-an undisturbed run.
+both. A process that was killed is started again with the same folder. *Identical*: the file of the table (of a simulation: of its
+saved result, with every run's regret and pulls) has the bytes of an undisturbed run's.
 
 | | where | kills: workers | the process | both | starts | came to their end | identical | seconds |
 |---|---|---|---|---|---|---|---|---|

@@ -38,10 +38,12 @@ class Limits(NamedTuple):
 class Trouble(Exception):
     """A call ended its process, or had to be ended with it."""
 
-    def __init__(self, words: str, *, late: bool = False) -> None:
+    def __init__(self, words: str, *, late: bool = False, outside: bool = False) -> None:
         super().__init__(words)
         self.late = late
         """Whether it was ended because its time was over; else it died by itself, or by somebody's hand."""
+        self.outside = outside
+        """Whether it was a worker of a cluster that died, for whatever reason, and perhaps before it came to the call."""
 
 
 class Children:

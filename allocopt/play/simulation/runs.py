@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -11,6 +11,8 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.long_runs.cluster import cluster_outcomes, connected, shared
+from allocopt.base.long_runs.identity import check_same, versions
+from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.long_runs.processes import finished_results, results_of
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
@@ -96,14 +98,23 @@ def played(
         for first, last in todo:
             yield play_chunk(experiment, first, last)
     else:
-        calls = ((experiment, first, last) for first, last in todo)
-        yield from finished_results(play_chunk, calls, min(workers, len(todo)))
+        calls = ((versions(), experiment, first, last) for first, last in todo)
+        yield from finished_results(_play_elsewhere, calls, min(workers, len(todo)))
 
 
 def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Generator[Chunk, None, None]:
     with connected(client) as ready:
         everywhere = shared(ready, experiment)
-        yield from results_of(partial(cluster_outcomes, ready, play_chunk), ((everywhere, *part) for part in todo))
+        calls = ((versions(), everywhere, *part) for part in todo)
+        yield from results_of(partial(cluster_outcomes, ready, _play_elsewhere), calls)
+
+
+def _play_elsewhere(expected: Mapping[str, Any], experiment: Experiment, first: int, last: int) -> Chunk:
+    """`play_chunk` in a worker, if its allocopt and numpy are those of the process that started the simulation."""
+    check_same(expected, versions())
+    chunk = play_chunk(experiment, first, last)
+    check_unchanged()
+    return chunk
 
 
 def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:

@@ -23,6 +23,7 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
+from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, whole_number
 from allocopt.model.bandit import LinearBandit
@@ -165,6 +166,7 @@ def simulate(
         with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
             for chunk in under_way:
                 if store is not None:
+                    check_unchanged()
                     store.save(chunk)
                 chunks[chunk.first] = chunk
                 done += len(chunk.regret)
