@@ -28,7 +28,7 @@ import allocopt as ao
 
 HERE = Path(__file__).parent
 TARGETS = ("workers", "workers", "workers", "parent", "both")
-ROWS, RUNS = 1500, 600
+ROWS, RUNS = 600, 300
 PAUSE = (0.1, 2.0)
 """Seconds between a kill and the next, once there is something to kill."""
 AT_WORK = 0.8
@@ -78,12 +78,25 @@ def cluster() -> Iterator[Any]:
 def workers_of(victim: int, on_cluster: bool) -> list[psutil.Process]:
     """The processes that compute."""
     if not on_cluster:
-        return [p for p in psutil.Process(victim).children(recursive=True) if p.is_running()]
-    return [
-        p
-        for p in psutil.Process().children(recursive=True)
-        if p.pid != victim and "spawn_main" in " ".join(p.cmdline())
-    ]
+        return _descendants(victim)
+    # Dask's workers, and the children of theirs in which users' functions run
+    own = {p.pid for p in _descendants(victim)} | {victim}
+    return [p for p in _descendants(os.getpid()) if p.pid not in own and _computes(p)]
+
+
+def _descendants(process: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _computes(process: psutil.Process) -> bool:
+    try:
+        words = " ".join(process.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return False
+    return "spawn_main" in words or "long_runs.child" in words
 
 
 def killable(victim: subprocess.Popen[str], local: Any) -> list[psutil.Process]:

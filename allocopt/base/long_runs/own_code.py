@@ -24,14 +24,14 @@ _DECIDE_NOTHING = ("cli", "plots", "__pycache__")
 
 
 @functools.cache
-def code_digest() -> str | None:
+def code_digest(package: Path = _PACKAGE) -> str | None:
     """Of all sources that results may depend on; None where there are none to be read (in an archive, say)."""
-    check_unchanged()
+    check_unchanged(package=package)
     sha = hashlib.sha256()
     found = False
-    for path in _sources(_PACKAGE):
+    for path in _sources(package):
         content = path.read_bytes()
-        sha.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode() + content)
+        sha.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode() + content)
         found = True
     return sha.hexdigest() if found else None
 
