@@ -196,9 +196,9 @@ def main() -> None:
             )
     text = f"""# Killed at random moments
 
-`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, {PAUSE[0]:g} to {PAUSE[1]:g} seconds after the last one) of a study of
-{ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of
-both. A process that was killed is started again with the same folder. *Identical*: the file of the table (of a simulation: of its
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, {PAUSE[0]:g} to {PAUSE[1]:g} seconds after the last one)
+of a study of {ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the
+process itself, of both. A process that was killed is started again with the same folder. *Identical*: the file of the table (of a simulation: of its
 saved result, with every run's regret and pulls) has the bytes of an undisturbed run's.
 
 | | where | kills: workers | the process | both | starts | came to their end | identical | seconds |

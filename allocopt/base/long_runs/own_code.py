@@ -42,8 +42,8 @@ def check_unchanged(since: float = LOADED_AT, package: Path = _PACKAGE) -> None:
     for path in _sources(package):
         if since < path.stat().st_mtime <= now:  # later than now: another clock, which says nothing
             raise MethodUnavailable(
-                f"allocopt: its own code ({path.relative_to(package).as_posix()}) was changed after process {os.getpid()} had begun to "
-                "load it, so that two experiments could be mixed; to go on with a folder, undo the change, and start again"
+                f"allocopt: its own code ({path.relative_to(package).as_posix()}) was changed after process {os.getpid()} had begun "
+                "to load it, so that two experiments could be mixed; to go on with a folder, undo the change, and start again"
             )
 
 

@@ -116,7 +116,9 @@ def test_a_process_that_somebody_kills_costs_no_row(tmp_path):
 
 def test_workers_of_a_cluster_that_die_cost_no_row_until_they_all_die_of_it():
     """Dask says so after four workers, whether or not they came to the row; of a process of our own three are enough."""
-    spec = StudySpec.from_dict({"family": {"name": "random-unit"}, "fixed": {"dim": 2, "n_arms": 4}, "quantities": ["c"]})
+    spec = StudySpec.from_dict(
+        {"family": {"name": "random-unit"}, "fixed": {"dim": 2, "n_arms": 4}, "quantities": ["c"]}
+    )
     for trouble, tries in ((Trouble("lost", outside=True), 20), (Trouble("died"), 3)):
         blocks = study_workers.Blocks(spec, [range(1)])
         found = [blocks.done(next(blocks), trouble) for _ in range(tries)]
