@@ -34,6 +34,11 @@ class Limits(NamedTuple):
     bytes: int | None = None
     """Of memory, beyond what the process has when it is called."""
 
+    @classmethod
+    def of(cls, seconds: float | None, gigabytes: float | None) -> Limits:
+        """From what users give; more bytes than there can be are all there are."""
+        return cls(seconds, None if gigabytes is None else int(min(gigabytes * 1e9, float(2**62))))
+
 
 class Trouble(Exception):
     """A call ended its process, or had to be ended with it."""
@@ -151,7 +156,7 @@ class _Child:
             late.set()
             self.kill()
 
-        timer = None if seconds is None else threading.Timer(seconds, end_it)
+        timer = None if seconds is None else threading.Timer(min(seconds, threading.TIMEOUT_MAX), end_it)
         if timer is not None:
             timer.daemon = True
             timer.start()

@@ -117,7 +117,7 @@ class Blocks:
         self._source = spec.source.for_workers()
         self._asked = Asked(spec.quantities, spec.tol, spec.method, spec.width)
         self._environment = environment()
-        self._limits = Limits(spec.row_seconds, int(spec.row_gigabytes * 1e9))
+        self._limits = Limits.of(spec.row_seconds, spec.row_gigabytes)
         self._size = 1
         self._left = range(0)
         self._to_do = sum(len(part) for part in missing)
