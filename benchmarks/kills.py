@@ -29,12 +29,12 @@ import allocopt as ao
 HERE = Path(__file__).parent
 TARGETS = ("workers", "workers", "workers", "parent", "both")
 ROWS, RUNS = 300, 300
-PAUSE = (0.1, 2.0)
-"""Seconds between a kill and the next, once there is something to kill."""
+PAUSE = (0.0, 1.0)
+"""Seconds until the next kill, once something was kept since the last one."""
 MOST_ERRORS = 20
 """Starts that may end with an error of their own (the cluster has lost its workers, say) before it is given up."""
 AT_WORK = 0.8
-"""How often a kill waits until there are workers; otherwise it may hit processes that still load."""
+"""How often a kill waits until another part of the results was kept; otherwise it may hit processes that still load."""
 FAMILY = """
 import time
 from allocopt.insight.instances import random_unit
@@ -78,13 +78,21 @@ def killable(victim: subprocess.Popen[str], local: KeptAlive | None) -> list[psu
         return []
 
 
-def kill(rng: random.Random, victim: subprocess.Popen[str], local: KeptAlive | None) -> str | None:
+def written(place: Path) -> list[tuple[str, int]]:
+    """The files of a run, and when they were written last: another part is another time."""
+    try:
+        return sorted((p.name, p.stat().st_mtime_ns) for p in place.iterdir())
+    except OSError:
+        return []
+
+
+def kill(rng: random.Random, place: Path, victim: subprocess.Popen[str], local: KeptAlive | None) -> str | None:
     """Kill something; what it was, None if it was too late."""
     target = rng.choice(TARGETS)
     if rng.random() < AT_WORK:  # else while it may still load
-        deadline = time.monotonic() + 20.0
-        while victim.poll() is None and not killable(victim, local) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        before, deadline = written(place), time.monotonic() + 30.0
+        while victim.poll() is None and written(place) == before and time.monotonic() < deadline:
+            time.sleep(0.02)
     time.sleep(rng.uniform(*PAUSE))
     killed = set()
     try:
@@ -123,7 +131,7 @@ def attack(kind: str, local: KeptAlive | None, kills: int, rng: random.Random, f
         assert victim.stdout is not None
         begun = victim.stdout.readline().strip() == "begun"
         while begun and victim.poll() is None and counts.total() < kills:
-            target = kill(rng, victim, local)
+            target = kill(rng, place, victim, local)
             if target is not None:
                 counts[target] += 1
                 if counts.total() % 10 == 0:
@@ -185,11 +193,12 @@ def main() -> None:
             )
     text = f"""# Killed at random moments
 
-`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL, {PAUSE[0]:g} to {PAUSE[1]:g} seconds after the last one)
-of a study of {ROWS} rows made by a user's function and of a simulation of {RUNS} runs with a checkpoint; of their workers, of the
-process itself, of both. A process that was killed, or ended with an error because its cluster had lost the workers again and again,
-is started anew with the same folder. *Identical*: the file of the table (of a simulation: of its saved result, with every run's
-regret and pulls) has the bytes of an undisturbed run's.
+`make kills` (seed {options.seed}): {total.total()} kills (SIGKILL) of a study of {ROWS} rows made by a user's function and of a
+simulation of {RUNS} runs with a checkpoint; of their workers, of the process itself, of both. {100 * AT_WORK:.0f} of 100 come up to a
+second after another part of the results was kept, the others up to a second after the last kill, when processes may still load. A
+process that was killed, or ended with an error because its cluster had lost the workers again and again, is started anew with the same
+folder. *Identical*: the file of the table (of a simulation: of its saved result, with every run's regret and pulls) has the
+bytes of an undisturbed run's.
 
 | | where | kills: workers | the process | both | starts | ended with an error | came to their end | identical | seconds |
 |---|---|---|---|---|---|---|---|---|---|
