@@ -21,7 +21,6 @@ class KeptAlive:
     """A scheduler in this process, and workers of one thread each in others."""
 
     def __init__(self, scheduler: Any, workers: int, memory: int | None) -> None:
-        self.scheduler = scheduler
         self.address: str = scheduler.scheduler_address
         self.started = 0
         self._memory = "0" if memory is None else str(memory)
@@ -41,7 +40,7 @@ class KeptAlive:
             self._processes = [p if p.poll() is None else self._start() for p in self._processes]
 
     def computing(self) -> list[psutil.Process]:
-        """The workers that are connected or coming up, and the children of theirs in which users' functions run."""
+        """The workers, at work or coming up, and the children of theirs in which users' functions run."""
         found = []
         for process in self._processes:
             with contextlib.suppress(psutil.Error):
@@ -49,10 +48,9 @@ class KeptAlive:
                 found += [worker, *worker.children(recursive=True)]
         return found
 
-    @property
-    def connected(self) -> int:
-        """How many workers the scheduler has."""
-        return len(self.scheduler.scheduler_info["workers"])
+    def workers(self) -> list[int]:
+        """The workers themselves, by their numbers."""
+        return [process.pid for process in self._processes]
 
     def close(self) -> None:
         """End all workers, for good."""
