@@ -46,6 +46,7 @@ from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
 from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
+from allocopt.solving.roads.side_observations import answer_by_sight
 from allocopt.solving.roads.starts import check_start
 from allocopt.solving.second_try import second_try
 
@@ -143,6 +144,10 @@ def solve(
         if isinstance(answer, Solution):
             return answer
         not_compiled = answer
+    if program.origin.sightings is not None:
+        seen = answer_by_sight(program, asked is None and start is None, tol, max_seconds, callback)
+        if seen is not None:
+            return seen
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
         return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
