@@ -234,10 +234,8 @@ def shown(found: dict[str, Any], notes: list[str]) -> str:
     if "processor" not in found:
         return "not measured"
     seconds = found["processor"]
-    if seconds < TICK:
-        time_text = f"< {TICK * 1e3:g} ms"
-    else:
-        time_text = f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    short = f"{seconds * 1e3:.3g} ms" if seconds >= TICK else f"< {TICK * 1e3:g} ms"
+    time_text = short if seconds < 1 else f"{seconds:.3g} s"
     return time_text if found["memory"] is None else f"{time_text}, {found['memory']:.0f} MB"
 
 
@@ -282,8 +280,8 @@ def write_table() -> None:
         f"{platform.python_version()}, {available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to "
         f"{TOL:g} where nothing else is said; simulations play {ROUNDS:,} rounds. Processor time, in which other processes do not "
         f"count, and how much memory grew while it ran; the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. "
-        f"Each cell is a process of its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB; cells without memory are of the "
-        "same calls, one after the other in one process."
+        f"Each cell is a process of its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB; "
+        "cells without memory are of the same calls, one after the other in one process."
     )
     (HERE / "ENTRY_POINTS.md").write_text(
         f"# Every entry point at every size\n\n{about}\n\n{page(rows, list(SIZES))}", encoding="utf-8"
