@@ -51,7 +51,17 @@ def section_bounded(quick: bool, folder: Path) -> str:
                 f"({dim}, {power(arms)})", name, f"{solving.processor:.3f}", str(passes), f"{solution.gap:.1e}", f"{share:.2f}",
                 f"{proving.processor:.3f}", f"{proof.gap:.1e}", verdict(met),
             ])  # fmt: skip
-    head = ["(d, k)", "program", "solve, processor s", "passes", "certified gap", "memory / arms", "verify, processor s", "proven gap", ""]
+    head = [
+        "(d, k)",
+        "program",
+        "solve, processor s",
+        "passes",
+        "certified gap",
+        "memory / arms",
+        "verify, processor s",
+        "proven gap",
+        "",
+    ]
     return f"""## Programs with bounds, and frank-wolfe
 
 Certified {TOL:g}; at most {PASSES} passes over all arms, those that sum lower bounds included, and memory of at most {SHARE:g} times
@@ -83,7 +93,16 @@ def section_large_dims(quick: bool, folder: Path) -> str:
             f"({dim}, {arms})", f"{before.processor:.2f}", str(steps[0]), f"{now.processor:.2f}", str(steps[1]), f"{before.processor / now.processor:.1f}",
             f"{found[True].gap:.1e}", verdict(now.processor <= 0.5 * before.processor),
         ])  # fmt: skip
-    head = ["(d, k)", "without, processor s", "Newton steps", "with, processor s", "Newton steps", "ratio", "certified gap", "at least 2"]
+    head = [
+        "(d, k)",
+        "without, processor s",
+        "Newton steps",
+        "with, processor s",
+        "Newton steps",
+        "ratio",
+        "certified gap",
+        "at least 2",
+    ]
     return f"""## Many dimensions
 
 `regret_constant`, certified 1e-8, with the first master from multiplicative steps and without, in turns, on one thread. What is left are products and
