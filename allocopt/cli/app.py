@@ -55,21 +55,25 @@ def given_bandit(instance: Instance, noise_variance: float | None, missing: str)
     if instance.theta is None:
         raise InvalidInstance(missing)
     if instance.contexts is not None:
-        raise InvalidInstance("the file has contexts: `allocopt solve --program contextual` is for these")
+        raise InvalidInstance(
+            "the file has contexts: `allocopt solve --program contextual` and `allocopt simulate` are for these"
+        )
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
 
 
-def given_contexts(instance: Instance, noise_variance: float | None) -> ContextualBandit:
+def given_contexts(instance: Instance, noise_variance: float | None, missing: str) -> ContextualBandit:
     """The contextual bandit of an instance, likewise; arms without contexts are one context."""
-    assert instance.theta is not None
+    if instance.theta is None:
+        raise InvalidInstance(missing)
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     sizes = (len(instance.arms),) if instance.contexts is None else instance.contexts
     contexts = np.split(np.asarray(instance.arms), np.cumsum(sizes)[:-1])
     return ContextualBandit(
         contexts,
         instance.theta,
-        noise_variance=1.0 if noise is None else noise,
+        instance.weights,
+        1.0 if noise is None else noise,
         labels=instance.labels or (),
     )
 
