@@ -6,7 +6,8 @@
 
 Results are kept line by line in mutants.jsonl, so a run can be stopped and taken up again; a change of a function makes its
 mutants new, one elsewhere in the file does not, nor does moving the file. Why survivors are harmless is written by hand into
-mutants_harmless.json. Needs os.fork (Linux, macOS).
+mutants_harmless.json. The code as it is is judged first, and what each test reaches is noted: a mutant is judged by the tests that
+reach its line. Needs os.fork (Linux, macOS).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from mutants_reach import ELSEWHERE, Only, Reach, tests_that_reach
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -80,6 +83,7 @@ JUDGES = {
         "span",
         "balls",
         "named_reduction",
+        "differences_in_span",
     ),
     "allocopt/certify/limits/evaluation.py": ("linear_margins", "linear_limits"),
     "allocopt/model/rows/constraints.py": ("constraints", "linear_limits"),
@@ -98,14 +102,15 @@ JUDGES = {
     "allocopt/certify/by_block/problem.py": (
         "by_block",
         "bounded_blocks",
+        "bounded_answers",
         "fixed",
         "pricing",
         "streamed_course",
         "streamed_solutions",
     ),
-    "allocopt/certify/by_block/bounded.py": ("bounded_blocks", "fixed"),
-    "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block"),
-    "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks"),
+    "allocopt/certify/by_block/bounded.py": ("bounded_blocks", "fixed", "bounded_answers"),
+    "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block", "bounded_answers"),
+    "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks", "bounded_answers"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins"),
     "allocopt/certify/referee.py": ("linear_proofs", "referee", "proof_files"),
@@ -115,6 +120,7 @@ JUDGES = {
     "allocopt/certify/exact_arithmetic/rows.py": ("rows_of_arms", "balls", "named_reduction"),
     "allocopt/certify/exact_arithmetic/finite_time.py": ("finite_time_bound",),
     "allocopt/certify/exact_arithmetic/divergence.py": ("finite_time_bound",),
+    "allocopt/linear/differences.py": ("differences_in_span", "named_reduction"),
     "allocopt/linear/gaps.py": ("parts", "modulo"),
     "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
     "allocopt/linear/assumptions.py": ("span", "reduction"),
@@ -166,6 +172,12 @@ class Mutant:
         at = self.start - self.within
         first, last = raw.rfind(b"\n", 0, at) + 1, raw.find(b"\n", at)
         return f"{self.name} in: {raw[first : last if last >= 0 else None].decode().strip()}"
+
+    def reached_by(self, reached: dict[int, set[str]]) -> set[str] | None:
+        """The tests that reach it; None where all may."""
+        raw = (ROOT / self.file).read_bytes()
+        last = raw.count(b"\n", 0, self.stop) + 1
+        return tests_that_reach(raw.decode(), self.line, last, reached)
 
     @property
     def key(self) -> str:
@@ -398,8 +410,8 @@ class Judge:
             shutil.copytree(like.folder, folder, symlinks=True)
         self.mutant: Mutant | None = None
 
-    def begin(self, file: str, mutant: Mutant | None, first: Counter[str]) -> None:
-        """Start judging a mutant of a file, or the file as it is; the tests in ``first`` come first."""
+    def begin(self, file: str, mutant: Mutant | None, first: Counter[str], only: set[str] | None = None) -> None:
+        """Start judging a mutant of a file, or the file as it is; the tests in ``first`` come first, ``only`` these if given."""
         self.file, self.mutant = file, mutant
         if mutant is not None:
             text = (ROOT / file).read_text(encoding="utf-8")
@@ -408,7 +420,7 @@ class Judge:
         self.child = os.fork()
         if self.child == 0:
             sys.dont_write_bytecode = mutant is not None
-            _run_judges(self.folder, file, self.log, first)
+            _run_judges(self, file, mutant is None, first, only)
 
     def done(self) -> tuple[str, float, str] | None:
         """The verdict, the seconds it took and the test that failed; None while the judges are still at it."""
@@ -430,15 +442,16 @@ class Judge:
         return result, spent, failed[0] if failed else ""
 
 
-def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None:
+def _run_judges(judge: Judge, file: str, unchanged: bool, first: Counter[str], only: set[str] | None) -> None:
     """In the child: never returns."""
-    code = 99
+    code, folder = 99, judge.folder
     try:
-        import resource
+        if not unchanged:
+            import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT + 5))
-        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT + 5))
+        out = os.open(judge.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)
         os.chdir(folder)
@@ -449,26 +462,24 @@ def _run_judges(folder: Path, file: str, log: Path, first: Counter[str]) -> None
         import pytest
 
         tests = [test_file(name) for name in JUDGES[file]]
-        code = int(
-            pytest.main(
-                [
-                    "-x",
-                    "-q",
-                    "--tb=no",
-                    "-p",
-                    "no:cacheprovider",
-                    "-p",
-                    "no:xdist",
-                    "-W",
-                    f"ignore::{_LATE}",
-                    *(("-W", "ignore::RuntimeWarning") if interpreted else ()),
-                    "-k",
-                    _TESTS,
-                    *tests,
-                ],
-                plugins=[Order(first)],
-            )
-        )
+        plugins: list[Any] = [Order(first)]
+        if unchanged:
+            plugins.append(Reach(folder / file, folder / "reached.json"))
+        elif only is not None:
+            plugins.append(Only(only))
+            tests = [test for test in tests if any(name.startswith(f"{test}::") for name in only)]
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", f"ignore::{_LATE}"]
+        options += ["-W", "ignore::RuntimeWarning"] if interpreted else []
+        likely = sorted(only or (), key=lambda test: -first[test.split("::")[-1]])[:3]
+        if (
+            likely and first[likely[0].split("::")[-1]]
+        ):  # those that noticed most changes nearby, before the others are loaded
+            files = sorted({test.split("::")[0] for test in likely})
+            code = int(pytest.main([*options, *files], plugins=[Order(first), Only(set(likely))]))
+            if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+                return
+        code = int(pytest.main([*options, "-k", _TESTS, *tests], plugins=plugins)) if tests else 0
+        code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
     finally:
         sys.stdout.flush()
         os._exit(code)
@@ -498,34 +509,63 @@ def run(files: list[str], most: int | None, seed: int, again: str | None, proces
     else:
         left = [(k, m) for k, m in chosen(files) if k not in before]
     random.Random(seed).shuffle(left)
-    left.sort(key=lambda pair: (pair[1].where in PROPOSALS, files.index(pair[1].file)))
+    written = (
+        harmless()
+    )  # a survivor takes ten times as long as one that is noticed: those that have a reason already come last
+    left.sort(
+        key=lambda pair: (reason(written, pair[1]) is not None, pair[1].where in PROPOSALS, files.index(pair[1].file))
+    )
     left = left[:most]
-    for name in LOADED:
+    compiled = not any(
+        Path(m.file).stem in _INTERPRETED for _, m in left
+    )  # else numba is loaded later, and does nothing
+    for name in (*LOADED, "numba") if compiled else LOADED:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as temporary:
         judges = [Judge(Path(temporary) / "0")]
         for file in files:
             print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
-        for file in {JUDGES[m.file]: m.file for _, m in left}.values():
-            judges[0].begin(file, None, Counter())
-            while (verdict := judges[0].done()) is None:
-                time.sleep(0.05)
-            print(f"unchanged, {verdict[1]:.1f} s: {verdict[0]} {verdict[2]}", flush=True)
-            if verdict[0] != "survived":
-                print(judges[0].log.read_text())
-                raise SystemExit("the judges do not like the code as it is")
+        reached: dict[str, dict[int, set[str]]] = {}
+        for file in dict.fromkeys(m.file for _, m in left):
+            found = _reached_as_it_is(judges[0], file)
+            if file not in ELSEWHERE:
+                reached[file] = found
         judges += [Judge(Path(temporary) / str(n), judges[0]) for n in range(1, processes)]
-        _judge_all(judges, left, list(before.values()))
+        _judge_all(judges, left, list(before.values()), reached)
 
 
-def _judge_all(judges: list[Judge], left: list[tuple[str, Mutant]], results: list[dict[str, Any]]) -> None:
+def _reached_as_it_is(judge: Judge, file: str) -> dict[int, set[str]]:
+    """Judge the code as it is, which must pass, and note what each test reaches; known where nothing has changed since."""
+    folders = ("tests/helpers", "tests/certify", "allocopt", "solvers")
+    texts = [path.read_bytes() for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    digest = hashlib.sha256(b"".join([file.encode(), repr(JUDGES[file]).encode(), *texts])).hexdigest()[:16]
+    noted = ROOT / "build" / "mutants" / f"{digest}.json"
+    if not noted.exists():
+        judge.begin(file, None, Counter())
+        while (verdict := judge.done()) is None:
+            time.sleep(0.05)
+        print(f"unchanged, {verdict[1]:.1f} s: {verdict[0]} {verdict[2]}", flush=True)
+        if verdict[0] != "survived":
+            print(judge.log.read_text())
+            raise SystemExit("the judges do not like the code as it is")
+        noted.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(judge.folder / "reached.json", noted)
+    lines = json.loads(noted.read_text(encoding="utf-8"))
+    return {int(line): set(tests) for line, tests in lines.items()}
+
+
+def _judge_all(
+    judges: list[Judge], left: list[tuple[str, Mutant]], results: list[dict[str, Any]], reached: dict[str, dict[int, set[str]]]
+) -> None:  # fmt: skip
     start, done, survivors = time.perf_counter(), 0, 0
-    idle, busy, waiting = list(judges), [], [m for _, m in reversed(left)]
+    busy: list[Judge] = []
+    idle, waiting = list(judges), [m for _, m in reversed(left)]
     with RESULTS.open("a", encoding="utf-8") as out:
         while busy or waiting:
             while idle and waiting:
                 judge, mutant = idle.pop(), waiting.pop()
-                judge.begin(mutant.file, mutant, kills(results, mutant.file, mutant.where))
+                only = mutant.reached_by(reached[mutant.file]) if mutant.file in reached else None
+                judge.begin(mutant.file, mutant, kills(results, mutant.file, mutant.where), only)
                 busy.append(judge)
             time.sleep(0.02)
             for judge in list(busy):

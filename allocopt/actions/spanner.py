@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from allocopt.actions.oracles import Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import RANK
-from allocopt.base.validation import Array, IntArray, matrix, positive_number
+from allocopt.base.validation import Array, ArrayLike, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
 from allocopt.model.tables import Table, Tabular
 
@@ -75,8 +75,8 @@ class Spanner(Tabular):
 @overload
 def barycentric_spanner(arms: Oracle, C: float | None = None) -> OracleSpanner: ...
 @overload
-def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner: ...
-def barycentric_spanner(arms: Any, C: float | None = None) -> Spanner | OracleSpanner:
+def barycentric_spanner(arms: ArrayLike, C: float | None = None) -> Spanner: ...
+def barycentric_spanner(arms: Oracle | ArrayLike, C: float | None = None) -> Spanner | OracleSpanner:
     r"""A C-approximate barycentric spanner of the arms.
 
     Arms b_1, …, b_r that span the arms, with x = Σ_j w_j b_j and |w_j| ≤ C for every arm x. Swapping x for b_j

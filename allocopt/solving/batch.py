@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, frozen, in_range, positive_number, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, whole_number
 from allocopt.certify.verdict import recertify
 from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.linear.floating import GAP_ERROR
@@ -135,8 +135,8 @@ class BatchSolution:
 
 
 def solve_many(
-    arms: Any,
-    gaps: Any = None,
+    arms: ArrayLike,
+    gaps: ArrayLike | None = None,
     *,
     level: float = 2.0,
     tol: float = DEFAULT_TOL,
@@ -182,7 +182,7 @@ def solve_many(
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
     own, shared, delta, levels = _instances(arms, gaps, level)
-    bandits: tuple[LinearBandit, ...] = tuple(arms) if gaps is None else ()
+    bandits: tuple[LinearBandit, ...] = tuple(cast("Sequence[LinearBandit]", arms)) if gaps is None else ()
     n, k = delta.shape
     lower, upper = np.full(n, np.nan), np.full(n, np.nan)
     allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))

@@ -80,6 +80,22 @@ def test_the_bound_in_another_basis_has_every_margin():
     assert near(flat.within(one), (tall / (1 - rational(flat.residual))) ** 2 * (1 + gamma(20)), 8)
 
 
+def test_the_residual_of_an_inverse_has_a_margin_for_every_entry():
+    r = 9
+    known = SumError(2.0 * np.eye(r), (0.5 + 2.0**-30) * np.eye(r), 1.0)
+    long = root(r * rational(0.5 + 2.0**-30) ** 2) * root(4 * r)
+    residual = (root(r * rational(2.0**-29) ** 2) + gamma(r + 2) * (long + 1)) * (1 + gamma(r * r + 8))
+    assert near(known.residual, residual, 6)
+    assert near(known.within(np.eye(r)), (known_length(known, r) / (1 - residual)) ** 2 * (1 + gamma(r * r + 16)), 12)
+
+
+def known_length(known, r):
+    """What `within` says of the unit vectors: the largest sum of a row, as all rows have one entry."""
+    entry = rational(known.inverse[0, 0])
+    rows = entry**2 + r * gamma(r + 2) * r * entry**2
+    return root(rows) + gamma(r + 2) * root(r * entry**2) * root(r)
+
+
 @pytest.mark.parametrize(("off", "known"), [(0.4, True), (0.49, True), (0.51, False), (np.nan, False)])
 def test_an_inverse_that_is_none_proves_nothing(off, known):
     error = SumError(np.eye(2), np.array([[1.0 + off, 0.0], [0.0, 1.0]]), 1.0)
@@ -189,8 +205,13 @@ def test_the_sum_of_all_blocks_has_every_margin():
     assert both.error.coordinates.tolist() == np.eye(2).tolist() == both.error.inverse.tolist()
     small = FixedSum.of([report_of([[1.0]], 2.0, 0.0, 0.125, 0.25, 3)], np.eye(1))
     assert near(small.cost_error, 2 * (1 + gamma(9)) + gamma(12) + 8 * U, 3)
-    # in coordinates with entries of both signs
-    basis = np.array([[1.0, -3.0], [-0.5, 2.0]])
+    free = FixedSum.of([report_of([[0.0]], 0.0, 0.0, 0.0, 0.0, 0)], np.eye(1))
+    assert free.cost == 0.0 and near(free.cost_error, gamma(9) + 8 * U, 4) and free.error.size == 0.0
+
+
+@pytest.mark.parametrize("basis", [[[1.0, -3.0], [-0.5, 2.0]], [[1.0, 2.0], [-0.5, 3.0]]])
+def test_the_sum_of_all_blocks_has_every_margin_in_coordinates_with_entries_of_both_signs(basis):
+    basis = np.array(basis)
     turned = FixedSum.of([report_of([[4.0, -1.0], [-1.0, 9.0]], 0.0, 0.0, 1.0, 0.0, 3)], basis)
     images = product(rational(turned.rows), rational(basis))
     off = weighted(images, [1, 1], 2)
@@ -203,8 +224,6 @@ def test_the_sum_of_all_blocks_has_every_margin():
     assert rational(turned.error.size) - rational(
         np.linalg.norm((turned.rows @ basis).T @ (turned.rows @ basis) - np.array([[4.0, -1.0], [-1.0, 9.0]]))
     ) == pytest.approx(float(least), rel=1e-9)
-    free = FixedSum.of([report_of([[0.0]], 0.0, 0.0, 0.0, 0.0, 0)], np.eye(1))
-    assert free.cost == 0.0 and near(free.cost_error, gamma(9) + 8 * U, 4) and free.error.size == 0.0
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -126,6 +126,17 @@ def test_arms_that_are_not_played_are_filled_up_to_their_bounds_and_no_further()
         assert certificate._grow(np.ones(1), np.full(1, 2.0), by).tolist() == [min(1.0 + by, 2.0)]
 
 
+def test_constraints_that_hold_with_room_only_beyond_the_bounds_are_looked_at_again():
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    problem = Canonical(rows, np.diag([1.5, 0.9]), np.zeros((0, 2)), upper=np.array([1.0, 10.0, 40.0]))
+    alpha = np.array([4.0, 1.0, 0.5])
+    found, cost = certificate.make_feasible(problem, alpha, np.array([2.25 / 4.125, 0.81]), 5.5)
+    assert (found <= problem.upper).all()
+    assert feasible(problem, found)
+    assert np.isfinite(cost)
+    assert rational(cost) >= sum(rational(found))
+
+
 def test_what_was_not_shown_to_be_feasible_is_not_claimed():
     hopeless = Canonical(np.eye(1), 10.0 * np.eye(1), np.zeros((0, 1)), upper=np.ones(1))
     for worst in (1.0 - 1e-10, 1.0, 2.0, 1.0 + 3e11, 1.0 + 5e11, 1e30):

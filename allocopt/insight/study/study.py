@@ -22,7 +22,7 @@ from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.store import StudyFolder, needs_pyarrow
 from allocopt.insight.study.workers import Blocks, Done, environment, on_dask, on_this_machine
 from allocopt.model.solution import Status
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["StudyProgress", "StudyResult", "StudySpec", "study"]
 
@@ -132,6 +132,10 @@ class StudyResult(Tabular):
     def to_frame(self) -> Any:
         """The whole table as a pandas data frame: one row per instance and quantity."""
         return self.table.to_pandas()
+
+    def plot(self, quantity: str | None = None, **options: Any) -> Any:
+        """`allocopt.plots.study_chart` of this study: a quantity against what varies. Returns a matplotlib Figure."""
+        return drawn("study_chart", self, quantity, **options)
 
     def _table(self) -> Table:
         lines = self.summary()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # the line says that Python has started and the entry point is there (3 ms): what happens before is not ours
 START = "import os, allocopt.cli.main as m; os.write(1, b'started\\n'); m.main()"
 COMMANDS = {
@@ -70,13 +70,15 @@ def test_an_interrupt_while_loading_is_one_line_and_exit_code_130(folder, second
 
 @needs_signals
 @pytest.mark.slow
-def test_fifty_interrupts_at_random_moments_end_well(folder):
+def test_fifty_interrupts_at_random_moments_exit_with_130(folder):
     draw = random.Random(int(time.time()))
-    codes = []
-    for n in range(50):
+    caught = tries = 0
+    while caught < 50:
         line = draw.choice(list(COMMANDS))
-        codes.append(ends_well(folder, line.format(n=n), draw.random() * COMMANDS[line]))
-    assert codes.count(130) >= 25
+        # a command that had finished before its signal came (exit code 0) is not counted
+        caught += ends_well(folder, line.format(n=tries), draw.random() * COMMANDS[line]) == 130
+        tries += 1
+        assert tries < 150, "most commands end before their signal: shorten COMMANDS"
 
 
 @needs_signals

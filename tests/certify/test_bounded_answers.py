@@ -1,0 +1,61 @@
+"""Programs with bounds over blocks of arms: whole answers, against those in memory, the referee and proof files."""
+
+import numpy as np
+import pytest
+from blocks import agree, in_blocks, never_in_blocks, unit_arms
+from bounded import program_of
+
+import allocopt as ao
+
+
+@pytest.mark.parametrize("kind", ["optimism", "remaining"])
+@pytest.mark.parametrize("noise", [1.0, "each"])
+def test_answers_agree_with_those_in_memory_and_the_referee_confirms_them(kind, noise):
+    for seed in range(3):
+        arms, theta = unit_arms(3, 50, seed=seed)
+        given = np.random.default_rng(seed).uniform(0.5, 2.0, 50) if noise == "each" else noise
+        with in_blocks(enter=2, keep=2):
+            found = ao.solve(program_of(kind, arms, theta, seed, noise_variance=given), tol=1e-7)
+            proven, exact = found.verify(), found.verify(exact=True)
+            again = ao.solve(found.program, start=found, tol=1e-6)
+        with never_in_blocks():
+            other = ao.solve(program_of(kind, arms, theta, seed, noise_variance=given), tol=1e-7)
+        assert found.program.blocks is not None and other.program.blocks is None
+        assert found.status.name == other.status.name == again.status.name == "CERTIFIED" and agree(found, other)
+        assert found.lower <= exact.lower <= exact.upper <= found.upper and not exact.problems
+        assert proven.lower <= exact.lower and proven.upper == pytest.approx(exact.upper, rel=1e-10)
+        assert again.stats["warm"] and again.stats["passes"] <= found.stats["passes"] + 2
+        lower, upper = found.program.lower, found.program.upper
+        assert (found.allocation >= lower).all() and (found.allocation <= upper).all()
+        assert found.support.tolist() == np.flatnonzero((found.allocation > 0) & np.isfinite(found.allocation)).tolist()
+
+
+def test_upper_bounds_that_bind_are_met():
+    """Copies of few arms, none of which may be played enough alone."""
+    arms, theta = np.array([[1.0, 0.0]] + [[0.5, 1.0]] * 30 + [[0.0, 0.5]] * 30), np.array([1.0, 0.0])
+    with in_blocks(enter=2):
+        found = ao.solve(ao.programs.optimism(ao.LinearBandit(arms, theta), 0.5), tol=1e-6)
+    with never_in_blocks():
+        other = ao.solve(ao.programs.optimism(ao.LinearBandit(arms, theta), 0.5), tol=1e-6)
+    assert found.status.name == other.status.name == "CERTIFIED" and agree(found, other)
+    assert found.program.blocks is not None
+
+
+@pytest.mark.parametrize("kind", ["optimism", "remaining"])
+def test_proof_files_of_streamed_bounded_answers_are_confirmed(kind, tmp_path):
+    arms, theta = unit_arms(3, 1500, seed=1)
+    with in_blocks(rows=None, keep=20, enter=12):
+        found = ao.solve(program_of(kind, arms, theta, 1), tol=1e-7)
+        found.save(tmp_path / "proof.json")
+    with never_in_blocks():
+        read = ao.load_solution(tmp_path / "proof.json")
+    assert read.status is found.status and found.lower <= read.lower <= read.upper <= found.upper
+
+
+def test_narrow_optimism_is_solved_in_memory():
+    """Below a width of 1/2 it may be infeasible, which is proven with all arms at hand."""
+    arms, theta = unit_arms(3, 40)
+    with in_blocks():
+        bandit = ao.LinearBandit(arms, theta)
+        assert ao.programs.optimism(bandit, 0.5).blocks is not None
+        assert ao.programs.optimism(bandit, 0.4999).blocks is None
