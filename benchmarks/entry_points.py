@@ -70,6 +70,11 @@ class Set:
         return ao.solve(ao.programs.regret(self.bandit), tol=TOL)
 
     @cached_property
+    def in_plane(self) -> ao.Solution:
+        """The regret program of the first two coordinates, solved."""
+        return ao.regret_constant(self.arms[:, :2], self.theta[:2], tol=TOL)
+
+    @cached_property
     def proof(self) -> Path:
         """Its proof file."""
         path = self.folder / "proof.json"
@@ -92,8 +97,7 @@ class Set:
 def studied(s: Set) -> Any:
     """A study of two instances of this size."""
     spec = {
-        "name": "sizes", "family": {"name": "random-unit", "parameters": {"dim": [DIM], "n_arms": [s.n], "seed": [0, 1]}},
-        "quantities": {"names": ["constant"]},
+        "quantities": ["c"], "repeats": 2, "family": {"name": "random-unit"}, "grid": {"dim": [DIM], "n_arms": [s.n]},
     }  # fmt: skip
     return ao.study(spec, s.folder / "study", workers=1)
 
@@ -138,12 +142,12 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     "barycentric_spanner": ("", lambda s: ao.barycentric_spanner(s.arms)),
     "hardness, summary": ("bandit", lambda s: repr(ao.hardness(s.bandit))),
     "hardness, report as HTML": ("bandit", lambda s: ao.hardness(s.bandit).to_html()),
-    "finite_time_bound": ("bandit", lambda s: ao.finite_time_bound(s.bandit, 10**4)),
+    "finite_time_bound": ("bandit", lambda s: ao.finite_time_bound(s.bandit, 10**4, 200.0)),
     "audit": ("solution", lambda s: ao.audit(s.bandit, s.pulls, int(s.pulls.sum()), solution=s.solution)),
     "Schedule.from_solution": ("solution", lambda s: ao.Schedule.from_solution(s.solution, 10**6)),
     "plots.allocation": ("solution", lambda s: s.solution.plot()),
     "plots.geometry (in the plane)": (
-        "", lambda s: ao.plots.geometry(ao.LinearBandit(s.arms[:, :2], s.theta[:2])),
+        "in_plane", lambda s: ao.plots.geometry(s.in_plane.program.origin.bandit, s.in_plane),
     ),
     "simulate LinUCB": ("bandit", lambda s: ao.simulate("LinUCB", s.bandit, ROUNDS, runs=1, rng=0)),
     "simulate LinTS": ("bandit", lambda s: ao.simulate("LinTS", s.bandit, ROUNDS, runs=1, rng=0)),

@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import networkx as nx
 import numpy as np
+from scipy.sparse import csr_matrix
 
 import allocopt as ao
 from allocopt.base.validation import Array
@@ -56,12 +57,15 @@ def grid_paths(n: int) -> AllocationProgram:
     return ao.graphs.path_arms(graph, (0, 0), (n - 1, n - 1)).semi_bandit()
 
 
-def neighbours(k: int, shown: int) -> AllocationProgram:
+def neighbours(k: int, shown: int, shows_itself: bool = True) -> AllocationProgram:
     """Arms that show themselves and some others, with variances of their own."""
     rng = np.random.default_rng(9)
-    variances = np.where(rng.uniform(size=(k, k)) < shown / k, rng.uniform(0.5, 2.0, size=(k, k)), np.inf)
-    np.fill_diagonal(variances, 1.0)
-    return ao.programs.side_observations(rng.uniform(size=k), variances)
+    means = rng.uniform(size=k)
+    places = np.unique(np.concatenate([rng.integers(0, k * k, shown * k), np.arange(k) * (k + 1)]))
+    if not shows_itself:
+        places = places[places != int(np.argmax(means)) * (k + 1)]
+    variances = csr_matrix((rng.uniform(0.5, 2.0, len(places)), (places // k, places % k)), shape=(k, k))
+    return ao.programs.side_observations(means, variances)
 
 
 CASES: dict[str, Callable[[], AllocationProgram]] = {
@@ -77,6 +81,8 @@ CASES: dict[str, Callable[[], AllocationProgram]] = {
     "duelling, 300 arms (44,850 duels) in R¹⁰": lambda: ao.programs.duelling(bandit(300, 10)),
     "semi_bandit, the 252 paths of a 6×6 grid": lambda: grid_paths(6),
     "side_observations, 300 arms that show 5 others each": lambda: neighbours(300, 5),
+    "side_observations, 10⁴ arms that show 5 others each": lambda: neighbours(10**4, 5),
+    "side_observations, 10⁴ arms, the best not shown by itself": lambda: neighbours(10**4, 5, shows_itself=False),
 }
 
 

@@ -99,7 +99,7 @@ def feasible(program: AllocationProgram) -> bool | None:
     """
     if program.constraints is not None:
         return _feasible_within(program)
-    if program.kind not in ("general", "optimism", "transductive"):
+    if program.kind not in ("general", "optimism", "transductive", "side_observations"):
         return True  # every target is an arm, or a difference of arms, and there is no upper bound
     features, targets = rationals(program.features), rationals(program.targets)
     if program.origin.items is not None and program.origin.compared is not None:

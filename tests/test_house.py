@@ -32,6 +32,7 @@ ALLOWED_INSIDE = {
     ("allocopt/policies/schedule/schedule.py", "allocopt.policies.schedule.following"),
     # python-flint, which most solves do without
     ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.balls"),
+    ("allocopt/certify/verdict.py", "allocopt.certify.exact_arithmetic.sightings"),
     ("allocopt/solving/second_try.py", "allocopt.certify.exact_arithmetic.well_conditioned"),
 }
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from allocopt.base.errors import InvalidOption
 from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.reduction import reduce
-from allocopt.certify.verdict import fits_balls, in_balls, recertify
+from allocopt.certify.verdict import by_sight, fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.solution import Solution
 from allocopt.model.tables import Table, Tabular
@@ -109,6 +109,9 @@ def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tu
         problem = StreamedProblem(program)
         bounds = problem.proven(*solution.in_use)
         return bounds.lower, bounds.upper, problem.assumptions, 53
+    if program.sightings is not None:
+        found = by_sight(program.sightings, solution.allocation, solution.multipliers, precision or 128)
+        return found.lower, found.upper, (), precision or 128
     if precision is None:
         given = solution.allocation, solution.multipliers, solution.method, solution.tol
         again = recertify(program, *given, {}, solution.constraint_multipliers)

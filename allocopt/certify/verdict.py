@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,12 +19,18 @@ from allocopt.certify.limits.evaluation import most_excess
 from allocopt.certify.reduction import Reduction, reduce
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.program import AllocationProgram
+from allocopt.model.rows.sightings import Sightings
 from allocopt.model.solution import Solution, SparseVector, Status
 from allocopt.model.streamed_program import BlockArray
+
+if TYPE_CHECKING:
+    from allocopt.certify.exact_arithmetic.sightings import ProvenBySight
 
 _Bounds = TypeVar("_Bounds", bound=Bounds)
 
 __all__ = [
+    "by_sight",
+    "certified_by_sight",
     "certified_over_all",
     "certified_solution",
     "fits_balls",
@@ -217,6 +223,33 @@ def undecided(program: AllocationProgram, tol: float, why: str) -> Solution:
     )  # fmt: skip
 
 
+def by_sight(seen: Sightings, allocation: Array, multipliers: Array, precision: int = 128) -> ProvenBySight:
+    """Both bounds of side observations in ball arithmetic, over the list of what arms show."""
+    # loads python-flint
+    from allocopt.certify.exact_arithmetic.sightings import interval_by_sight
+
+    return interval_by_sight(seen, allocation, multipliers, precision)
+
+
+def certified_by_sight(
+    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float, reason: str | None,
+    stats: dict[str, Any],
+) -> Solution:  # fmt: skip
+    """A Solution of side observations from what an allocation and multipliers prove over the list of what arms show, in balls."""
+    seen = program.origin.sightings
+    assert seen is not None
+    found = by_sight(seen, allocation, multipliers)
+    bounds = Bounds(found.upper, found.lower, allocation, multipliers, np.zeros(0), np.zeros(0), 0.0)
+    status, stats = _status(bounds, tol, reason, True, stats, ())
+    level = (1.0 - BINDING) * max(found.ratios.values(), default=0.0)
+    least = BINDING * float(multipliers.max(initial=0.0))
+    binding = [j for j, ratio in found.ratios.items() if ratio >= level or multipliers[j] > least]
+    return Solution(
+        program, allocation, multipliers, found.lower, found.upper, status, method, tol, np.array(binding, dtype=np.int64),
+        tuple(np.flatnonzero(~seen.known).tolist()), stats,
+    )  # fmt: skip
+
+
 def nothing_left(reduction: Reduction) -> bool:
     """Whether the answer is what is fixed already: no targets, no variables, or targets that are surely met without any."""
     if not len(reduction.variables):
@@ -232,10 +265,13 @@ def nothing_left(reduction: Reduction) -> bool:
 def _met(reduction: Reduction) -> bool:
     """Whether what is fixed meets every constraint for sure."""
     problem, program = reduction.canonical, reduction.program
-    if not len(reduction.targets) or violation(problem, np.zeros(problem.n_variables)) <= 1.0:
+    if not len(reduction.targets):
         return True
-    if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
-        return False
+    worst = violation(problem, np.zeros(problem.n_variables))
+    if worst <= 1.0:
+        return True
+    if program.kind != "general" or not len(problem.base) or not len(reduction.variables) or np.isfinite(worst):
+        return False  # (a finite number: what is fixed spans as much as all arms do)
     # what is fixed may span less than all arms do: the program of what is fixed alone
     upper = np.where(np.isfinite(reduction.fixed), reduction.fixed, np.inf)
     try:
@@ -263,6 +299,8 @@ def recertify(
     row_multipliers: Array | None = None,
 ) -> Solution:  # fmt: skip
     """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to, just as they are."""
+    if program.sightings is not None:
+        return certified_by_sight(program, allocation, multipliers, method, tol, None, stats)
     reduction = reduce(program)
     if nothing_left(reduction):
         return nothing_to_decide(reduction, tol, stats)

@@ -13,16 +13,14 @@ import typer
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.version import __version__
+from allocopt.cli.shell.late_bars import read_with_progress
 from allocopt.cli.shell.running import SCHEMA_VERSION
-from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 
-__all__ = ["SECONDS_BEFORE_PROGRESS", "File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
+__all__ = ["File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
 __all__ += ["given_bandit", "given_contexts", "given_instance", "print_json"]
-
-SECONDS_BEFORE_PROGRESS = 2.0
-"""So long a command works before it shows its progress: what is done by then needs no progress line."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +46,7 @@ File = Annotated[Path, typer.Argument(help="Instance: .json, .npz, .csv, .parque
 
 def given_instance(file: Path, theta: str | None) -> Instance:
     """The instance of a file, with the θ of ``--theta`` instead of its own θ or gaps where one is given."""
-    instance = read_instance(file)
+    instance = read_with_progress(file)
     return instance if theta is None else dataclasses.replace(instance, theta=read_vector("--theta", theta), gaps=None)
 
 

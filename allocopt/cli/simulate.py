@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import math
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +23,6 @@ from allocopt.base.json_data import json_number
 from allocopt.base.long_runs.differences import differences
 from allocopt.base.long_runs.store import DATABASE, stored_identity
 from allocopt.cli.app import (
-    SECONDS_BEFORE_PROGRESS,
     File,
     Json,
     NoiseVariance,
@@ -36,6 +34,7 @@ from allocopt.cli.app import (
     print_json,
 )
 from allocopt.cli.insight.bound import WHY_BELOW
+from allocopt.cli.shell.late_bars import late
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
 from allocopt.cli.shell.running import say_interrupted
@@ -265,15 +264,8 @@ def _bar(name: str, runs: int) -> Iterator[SimulationCallback]:
         return
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(escape(name), total=runs)
-    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, bar.start)  # not at the first report: a chunk may take minutes
-    timer.daemon = True
-    timer.start()
-    try:
+    with late(bar):  # not at the first report: a chunk may take minutes
         yield lambda done, of, seconds: bar.update(task, completed=done)
-    finally:
-        timer.cancel()
-        timer.join()  # or it might start the bar after it was stopped
-        bar.stop()
 
 
 def _recoveries(result: SimulationResult) -> int | None:

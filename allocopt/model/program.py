@@ -22,6 +22,7 @@ from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.rows.features import feature_rows, row_variances
+from allocopt.model.rows.sightings import SightedArray, Sightings
 from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
 __all__ = ["AllocationProgram", "Origin"]
@@ -55,6 +56,8 @@ class Origin:
     """Features that are differences x_i − x_j of arms: (i, j) for each."""
     labels: tuple[str, ...] | None = None
     """The names of the features, where these are not the bandit's arms."""
+    sightings: Sightings | None = None
+    """Who shows whom, of side observations."""
 
 
 OBSERVED = ("semi_bandit", "side_observations")
@@ -161,12 +164,14 @@ class AllocationProgram:
         return cls(**arrays, origin=origin, noise_variance=blocks.variances)
 
     def __post_init__(self) -> None:
-        if self.blocks is None:
+        if self.blocks is None and self.sightings is None:  # else they are made, and were checked, elsewhere
             self._check_arrays()
 
     def _check_arrays(self) -> None:
         """Arrays as validated, read-only doubles."""
         put = object.__setattr__
+        if self.origin.sightings is not None and self.origin.bandit is None:
+            raise InvalidProgram("program: side observations of so many arms are solved as they are, without changes")
         features, owners = feature_rows(self.features, self.owners)
         if not features.size:
             raise InvalidProgram(f"features: expected at least one row and one column, got shape {features.shape}")
@@ -217,6 +222,12 @@ class AllocationProgram:
         return features.blocks if isinstance(features, BlockArray) else None
 
     @property
+    def sightings(self) -> Sightings | None:
+        """Who shows whom, of so many side observations that no array of rows is made; None where all arrays are at hand."""
+        features = payload(self, "features")
+        return features.sightings if isinstance(features, SightedArray) else None
+
+    @property
     def n_arms(self) -> int:
         """k, the number of arms."""
         return len(self.costs) if self.blocks is None else self.blocks.shape[0]
@@ -229,7 +240,7 @@ class AllocationProgram:
     @property
     def n_targets(self) -> int:
         """m, the number of constraints."""
-        return len(self.targets) if self.blocks is None else self.blocks.n_targets
+        return len(self.radii) if self.blocks is None else self.blocks.n_targets
 
     @property
     def n_multipliers(self) -> int:
@@ -239,6 +250,8 @@ class AllocationProgram:
     @property
     def dim(self) -> int:
         """d, the number of columns."""
+        if self.sightings is not None:
+            return self.sightings.n_arms
         return int(self.features.shape[1]) if self.blocks is None else self.blocks.shape[1]
 
     @property
@@ -314,7 +327,7 @@ class AllocationProgram:
         return f"the difference of {what} {j} to {what} {i}"
 
     def __repr__(self) -> str:
-        rows = "" if self.owners is None else f", n_rows={len(self.features)}"
+        rows = "" if self.owners is None else f", n_rows={self.n_rows}"
         bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
         if self.constraints is not None:
             rows += f", n_constraints={self.constraints.n_rows}"

@@ -19,10 +19,11 @@ from allocopt.base.validation import Array
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.certify.certificate import evaluate, recomputed
 from allocopt.certify.reduction import Reduction
-from allocopt.certify.verdict import certified_solution
+from allocopt.certify.verdict import certified_solution, in_balls
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers import interior_point
 from allocopt.solvers.monitor import Monitor, OutOfTime
+from allocopt.solvers.newton import within_limits
 
 __all__ = ["second_try"]
 
@@ -33,11 +34,10 @@ _EXCEEDED = 1e-9  # relatively, beyond which an upper bound counts as exceeded
 
 def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solution:
     """The best of the first solution and those of the second tries, all certified alike."""
-    problem = reduction.canonical
     best = first
     try:
-        for alpha, multipliers in _candidates(reduction, first, monitor):
-            for bounds in _bounds_of(problem, alpha, multipliers):
+        for candidates in _bounds_within_limits(reduction, monitor), _bounds_without(reduction, first, monitor):
+            for bounds in candidates:
                 stats = {**first.stats, "seconds": monitor.seconds, "second_try": True}
                 stats.pop("reason", None)
                 found = certified_solution(reduction, bounds, first.method, first.tol, None, stats)
@@ -48,6 +48,40 @@ def second_try(reduction: Reduction, first: Solution, monitor: Monitor) -> Solut
     except OutOfTime:
         pass
     return best
+
+
+def _bounds_without(reduction: Reduction, first: Solution, monitor: Monitor) -> Iterator[Bounds]:
+    """What pairs prove where there are no linear constraints."""
+    if reduction.canonical.limits is None:
+        for alpha, multipliers in _candidates(reduction, first, monitor):
+            yield from _bounds_of(reduction.canonical, alpha, multipliers)
+
+
+def _bounds_within_limits(reduction: Reduction, monitor: Monitor) -> Iterator[Bounds]:
+    """Triples (α, λ, μ) within linear constraints, whose α is moved inside by as little as balls ask for.
+
+    Where M is nearly singular, since an arm is hardly played, doubles ask for far more.
+    """
+    problem, program = reduction.canonical, reduction.program
+    if problem.limits is None:
+        return
+    nothing = np.zeros(program.n_multipliers), None, np.zeros(len(problem.limits.room))
+
+    def feasible(alpha: Array) -> bool:
+        return bool(np.isfinite(in_balls(reduction, reduction.allocation(alpha), *nothing)[1]))
+
+    for sharper in (_SHARPER, _SHARPER**2):
+        try:
+            with single_threaded():
+                found = within_limits.mended(problem, monitor, sharper * monitor.tol, feasible)
+        except SolverFailed:
+            return
+        if found is None:
+            return
+        alpha, multipliers, candidates = found
+        for mu in candidates:
+            bounds = evaluate(problem, alpha, multipliers, mu)
+            yield dataclasses.replace(bounds, upper=np.inf)  # so that balls have the last word
 
 
 def _bounds_of(problem: Canonical, alpha: Array, multipliers: Array) -> Iterator[Bounds]:

@@ -37,7 +37,7 @@ from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
-from allocopt.model.programs.elastic import elastic_program, shortfall_text
+from allocopt.model.programs.elastic import elastic_program, shortfall_text, unlimited_arms
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
@@ -46,6 +46,7 @@ from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
 from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
 from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
+from allocopt.solving.roads.side_observations import answer_by_sight
 from allocopt.solving.roads.starts import check_start
 from allocopt.solving.second_try import second_try
 
@@ -143,19 +144,25 @@ def solve(
         if isinstance(answer, Solution):
             return answer
         not_compiled = answer
+    if program.origin.sightings is not None:
+        found = answer_by_sight(program, asked is None and start is None, tol, max_seconds, callback)
+        if found is not None:
+            return found
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
         return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
     found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
-    if program.constraints is not None and found.status is Status.FAILED:
-        return _not_infeasible(program, found)
+    if program.constraints is not None and found.status in (Status.INACCURATE, Status.FAILED):
+        return _explained(program, found)
     return found
 
 
-def _not_infeasible(program: AllocationProgram, found: Solution) -> Solution:
-    """The answer where no allocation was found within linear constraints; `Infeasible` where it is proven that there is none."""
-    why = "linear constraints"
-    left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, why)
+def _explained(program: AllocationProgram, found: Solution) -> Solution:
+    """What was found within linear constraints, and why it is no more; `Infeasible` where it is proven that there is nothing."""
+    found = found.noting(**unlimited_arms(program))
+    if found.status is Status.INACCURATE:
+        return found
+    left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, "linear constraints")
     if left.lower > 0:
         raise Infeasible(shortfall_text(left.lower))
     return found.noting(
@@ -210,7 +217,7 @@ def _solve_in_memory(
     stats["seconds"] = monitor.seconds
     found = certified_solution(reduction, bounds, chosen.name, tol, reason, stats)
     unsolved = found.status in (Status.INACCURATE, Status.FAILED) and reason is None
-    if unsolved and asked is None and fits_balls(reduction) and problem.limits is None:
+    if unsolved and asked is None and fits_balls(reduction):
         found = second_try(reduction, found, monitor)
     return found
 

@@ -6,6 +6,7 @@ be scaled to feasibility.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +20,13 @@ from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import limited
 from allocopt.solvers.settings import ActiveSetSettings, InteriorPointSettings
 
-__all__ = ["generate", "moved_inside", "restricted", "solve"]
+__all__ = ["generate", "mended", "moved_inside", "restricted", "solve"]
 
 _DEFAULT = InteriorPointSettings()
 _TIGHTENINGS = (1e-3, 1e-5, 1e-7, 1e-9)  # of linear constraints and targets, for an allocation that has room to spare
 _ROUGH = 1e-2  # the gap of that allocation, relative to the tightening
-_SHARPER = (1.0, 1e-2, 1e-4)  # parts of the tolerance that are aimed at, one after the other
+_SHARPER = (1e-2, 1e-4)  # parts of the tolerance that are aimed at, one after the other
+_CENTRED = 0.1  # the complementarity that is kept, as a part of the tolerance
 _SLACKS = (1e-14, 1e-12, 1e-11, 1e-10)  # of prices, relative to what they could be at most
 _SMALL = 300  # variables up to which all of them are looked at at once
 _LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
@@ -45,13 +47,16 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
             monitor.report(whole(alpha), multipliers, step, row_multipliers)
 
     steps = 0
-    for sharper in _SHARPER:  # limits that hardly bind ask for prices that are next to nothing
-        found = limited.minimise(part, sharper * monitor.tol, monitor.tick, settings, watch)
+    centred = replace(settings, least_centring=_CENTRED)
+    # arms that are hardly played leave M nearly singular, in the middle least so; limits that hardly bind ask for prices that are
+    # next to nothing
+    for sharper, tuned in ((1.0, settings), (1.0, centred), *((sharper, settings) for sharper in _SHARPER)):
+        found = limited.minimise(part, sharper * monitor.tol, monitor.tick, tuned, watch)
         steps += found.steps
-        bounds = _report(problem, monitor, part, playable, found)
-        if monitor.done or np.isinf(bounds.upper) or not bounds.lower > problem.offset:
+        _report(problem, monitor, part, playable, found)
+        best = monitor.best
+        if best is None or monitor.done or np.isinf(best.upper) or not best.lower > problem.offset:
             break
-    best = monitor.best
     if problem.costs is not None and best is not None and not best.lower > problem.offset * (1.0 + monitor.tol):
         _try_for_nothing(problem, monitor)
     return {"iterations": steps}
@@ -71,6 +76,22 @@ def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntA
         raised = _covering(problem, bounds.alpha, found, slack)
         bounds = monitor.report(bounds.alpha, found.multipliers, found.steps, raised)
     return bounds
+
+
+def mended(
+    problem: Canonical, monitor: Monitor, tol: float, feasible: Callable[[Array], bool]
+) -> tuple[Array, Array, list[Array]] | None:
+    """α, λ and some μ that are worth a look, for those who can tell what is feasible without rounding; None where there is no α."""
+    playable = _playable(problem)
+    if not len(playable):
+        return None
+    part = restricted(problem, playable)
+    found = limited.minimise(part, tol, monitor.tick, _DEFAULT)
+    alpha = moved_inside(problem, monitor, found, part, playable, feasible)
+    if alpha is None:
+        return None
+    covering = [_covering(problem, alpha, found, slack) for slack in (0.0, *_SLACKS)] if found.multipliers.any() else []
+    return alpha, found.multipliers, [found.row_multipliers, *covering]
 
 
 def _covering(problem: Canonical, alpha: Array, found: limited.Triple, slack: float) -> Array:
@@ -162,10 +183,12 @@ def moved_inside(
     found: limited.Triple,
     part: Canonical | None = None,
     members: IntArray | None = None,
+    feasible: Callable[[Array], bool] | None = None,
 ) -> Array | None:
     """An allocation that meets all constraints for sure, as close to a triple's as one that has room to spare allows.
 
     None where none was found: there may be none. ``part`` is the problem of some variables, ``members``, that the triple solves.
+    ``feasible`` says of an allocation whether it does; by default the certificate in doubles.
     """
     part = problem if part is None else part
     if _lacks_room(part, found):
@@ -177,7 +200,9 @@ def moved_inside(
 
     none = np.zeros(len(problem.targets)), np.zeros_like(found.row_multipliers)
 
-    def feasible(alpha: Array) -> bool:
+    def within(alpha: Array) -> bool:
+        if feasible is not None:
+            return feasible(whole(alpha))
         return bool(np.isfinite(evaluate(problem, whole(alpha), *none).upper))
 
     for by in _TIGHTENINGS:
@@ -186,7 +211,7 @@ def moved_inside(
             inside = limited.minimise(narrower, _ROUGH * by, monitor.tick, _DEFAULT)
         except SolverFailed:
             continue
-        moved = limited.blended(feasible, found.alpha, inside.alpha)
+        moved = limited.blended(within, found.alpha, inside.alpha)
         if moved is not None:
             return whole(moved)
     return None

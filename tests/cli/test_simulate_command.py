@@ -13,6 +13,7 @@ from simulating import BANDIT, same, snapshot
 import allocopt as ao
 from allocopt.cli import main as cli
 from allocopt.cli import simulate as command  # adds the command
+from allocopt.cli.shell import late_bars
 from allocopt.play.simulation.result import load_simulation
 from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import LinTS
@@ -127,7 +128,7 @@ def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
 
 def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(command, "SECONDS_BEFORE_PROGRESS", 0.05)
+    monkeypatch.setattr(late_bars, "SECONDS_BEFORE_PROGRESS", 0.05)
     for terminal in (True, False):
         console = Console(file=screen, force_terminal=terminal, width=100)
         monkeypatch.setattr(command, "Console", lambda console=console, **_: console)

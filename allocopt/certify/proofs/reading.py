@@ -42,11 +42,14 @@ from allocopt.model.programs import (
     optimism,
     regret,
     remaining_at_log,
+    semi_bandit,
     threshold,
     top_m,
     transductive,
 )
+from allocopt.model.programs.observations import observed_sightings
 from allocopt.model.rows.constraints import LinearConstraints
+from allocopt.model.rows.sightings import Sightings
 from allocopt.model.solution import Solution, Status
 
 __all__ = ["load_solution"]
@@ -315,9 +318,27 @@ def _rebuild(described: dict[str, Any]) -> AllocationProgram:
         return transductive(arms, items, theta, variances, labels=described.get("labels"))
     if kind == "contextual":
         return contextual(_contextual_bandit(described))
-    if kind not in ("regret", "best_arm", "optimism", "remaining", "top_m", "threshold", "duelling"):
+    if kind == "side_observations":
+        return _rebuild_sightings(described)
+    if kind not in ("semi_bandit", "regret", "best_arm", "optimism", "remaining", "top_m", "threshold", "duelling"):
         raise InvalidProof(f'"kind": {kind!r} is not a program that this version knows')
     return _rebuild_from_bandit(kind, described)
+
+
+def _rebuild_sightings(described: dict[str, Any]) -> AllocationProgram:
+    """Side observations from the list of what every arm shows."""
+    means = vector("means", _entry(described, "means", list), InvalidProof)
+    shown = _entry(described, "shown", list)
+    if len(shown) != len(means) or not all(isinstance(own, list) for own in shown):
+        raise InvalidProof(f"shown: expected {len(means)} lists, one for each arm, got {len(shown)} things")
+    for i, own in enumerate(shown):
+        if index_list(f"shown[{i}]", own, len(means)) != sorted(own):
+            raise InvalidProof(f"shown[{i}]: expected arms in increasing order")
+    columns = [j for own in shown for j in own or [len(means)]]
+    owners = [i for i, own in enumerate(shown) for _ in own or [0]]
+    noise = vector("noise_variance", _entry(described, "noise_variance", list), InvalidProof, length=len(columns))
+    seen = Sightings(means, np.array(owners, dtype=np.int64), np.array(columns, dtype=np.int64), noise)
+    return observed_sightings(seen, described.get("labels"))
 
 
 def _contextual_bandit(described: dict[str, Any]) -> ContextualBandit:
@@ -346,6 +367,11 @@ def _rebuild_from_bandit(kind: str, described: dict[str, Any]) -> AllocationProg
         _entry(described, "optimal_arms", list),
         described.get("labels"),
     )
+    if kind == "semi_bandit":
+        program = semi_bandit(bandit.arms, bandit.theta, bandit.one_variance("semi-bandits"), bandit.labels)
+        if not np.array_equal(program.free, bandit.optimal_arms):
+            raise InvalidProof(f"optimal_arms: expected {program.free.tolist()}, got {bandit.optimal_arms.tolist()}")
+        return program
     if kind == "top_m":
         return top_m(bandit, whole_number("m", described.get("m"), InvalidProof, least=1))
     if kind == "threshold":

@@ -28,6 +28,7 @@ from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import OBSERVED, AllocationProgram
 from allocopt.model.programs import g_optimal, horizon_at_level, optimism, regret, remaining_at_log
 from allocopt.model.rows.constraints import LinearConstraints
+from allocopt.model.rows.sightings import Sightings
 from allocopt.model.solution import Solution
 
 __all__ = ["FORMAT", "VERSIONS", "double_above", "double_below", "exact_enclosure", "proof_document", "save_solution"]
@@ -115,6 +116,8 @@ def _same_program(bandit: LinearBandit, program: AllocationProgram) -> Allocatio
 def _witness(solution: Solution) -> Quotient:
     """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
     program = solution.program
+    if program.sightings is not None:
+        return _witness_by_sight(program.sightings)
     unused = solution.allocation == 0
     limited = program.kind == "general" or program.constraints is not None
     if limited and unused.any() and program.bounded:
@@ -126,10 +129,23 @@ def _witness(solution: Solution) -> Quotient:
     return reduce(program).quotient
 
 
+def _witness_by_sight(seen: Sightings) -> Quotient:
+    """What the best arm shows is known, and the first row that shows each other arm spans the rest."""
+    free = np.flatnonzero((seen.owners == seen.best) & (seen.columns < seen.n_arms))
+    left = np.flatnonzero(~seen.known)
+    columns, first = np.unique(seen.columns, return_index=True)
+    basis = first[np.searchsorted(columns, left)]
+    return Quotient(*(tuple(x.tolist()) for x in (free, seen.columns[free], basis, left)))
+
+
 def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosure:
     """The interval that the referee proves for a solution; only the two ends are rounded, outwards, to doubles."""
     if precision is not None:
         raise InvalidOption("precision: expected none with exact=True, which works in rationals")
+    if solution.program.sightings is not None:  # the referee would list every row in full
+        raise InvalidOption(
+            "exact: expected False for side observations of so many arms; verify() proves them in balls"
+        )
     verdict = referee.judge(proof_document(solution))
     return Enclosure(
         double_below(verdict.lower), double_above(verdict.upper), solution.assumptions, 0, tuple(verdict.problems)
@@ -163,7 +179,12 @@ def _numbers(values: Array) -> list[float | str]:
 def _describe(program: AllocationProgram) -> dict[str, Any]:
     origin = program.origin
     described: dict[str, Any] = {"kind": program.kind}
-    if origin.bandit is not None:
+    if origin.sightings is not None:
+        seen = origin.sightings
+        described |= {"means": seen.means.tolist(), "shown": seen.shown, "noise_variance": seen.variances.tolist()}
+        if origin.labels is not None:
+            described["labels"] = list(origin.labels)
+    elif origin.bandit is not None:
         bandit = origin.bandit
         described |= {
             "arms": bandit.arms.tolist(),

@@ -43,6 +43,8 @@ UNITS: Final = {
     "horizon": "pulls",
     "contextual": "pulls / log n",
     "duelling": "duels / log n",
+    "semi_bandit": "pulls / log n",
+    "side_observations": "pulls / log n",
     "best_arm": "pulls / log(1/δ)",
     "top_m": "pulls / log(1/δ)",
     "threshold": "pulls / log(1/δ)",

@@ -7,7 +7,7 @@ array has a key that the scheduler knows: it may be used in any number of calls,
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,19 @@ class Chunk:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
 
 
+class Chunks(Sequence[Chunk]):
+    """Chunks one after the other; neither a tuple nor a dataclass: Dask would look into thousands of them for every task."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = tuple(chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._chunks[place]
+
+
 class Subgraph:
     """The part of a graph that some keys need; no dataclass, since Dask would look into it: it travels as one thing."""
 
@@ -80,7 +93,7 @@ class Subgraph:
 class Group:
     """Chunks one after the other that are looked at together."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: Chunks
     parts: Any
     """A `Subgraph`, or the Delayed chunks, which Dask replaces by what they are."""
 
@@ -148,7 +161,7 @@ def groups(array: Any, step: int) -> list[Group]:
     return [Group(group, [list(parts[c.index]) for c in group]) for group in together]
 
 
-def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[tuple[Chunk, ...]]:
+def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[Chunks]:
     """Chunks one after the other, so many that they have at least so many rows."""
     begun: list[Chunk] = []
     count = 0
@@ -156,10 +169,10 @@ def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[tuple[Chunk, ...]]
         begun.append(chunk)
         count += chunk.shapes[0][0]
         if count >= rows:
-            yield tuple(begun)
+            yield Chunks(begun)
             begun, count = [], 0
     if begun:
-        yield tuple(begun)
+        yield Chunks(begun)
 
 
 def _subgraphs(nodes: Mapping[Any, Any], wanted: list[list[Any]]) -> list[Subgraph]:

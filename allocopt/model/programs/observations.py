@@ -1,7 +1,7 @@
 r"""Programs in which playing an arm shows more, or other things, than its own reward: side observations and semi-bandits.
 
 Both are programs whose features are matrices F_i, with costs Δ_i and targets x_j − x*: what x* shows of itself may be less than x*.
-Rows are unit vectors, so H is diagonal. Costs and radii are gaps, rounded to doubles: these doubles are what is proven.
+Rows are unit vectors, so H is diagonal.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector
-from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels
+from allocopt.base.tolerances import TIE
+from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, positive_number, vector
+from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
-from allocopt.model.programs.learnable import check_learnable
+from allocopt.model.programs.learnable import check_learnable, half_precision
+from allocopt.model.rows.sightings import SightedArray, Sightings
 
-__all__ = ["semi_bandit", "side_observations"]
+__all__ = ["observed_sightings", "semi_bandit", "side_observations"]
 
-_MOST_ENTRIES = 10**8  # of the array of all rows: 0.8 GB
+_MOST_ENTRIES = 10**6  # of the array of all rows of side observations, beyond which none is made
+_MOST_SHOWN = 10**8  # of the array of all rows of a semi-bandit: 0.8 GB
 
 
-def side_observations(means: ArrayLike, variances: ArrayLike, labels: Sequence[str] | None = None) -> AllocationProgram:
+def side_observations(means: ArrayLike, variances: Any, labels: Sequence[str] | None = None) -> AllocationProgram:
     r"""Regret where playing arm i shows arm j with variance σ²_ij (Wu, György & Szepesvári, NeurIPS 2015).
 
     Minimise Σ α_i Δ_i subject to ||e_j − e_*||²_{H^-1} <= Δ_j²/2 for the suboptimal arms j, H = diag(Σ_i α_i/σ²_ij). Where the best
@@ -33,8 +35,9 @@ def side_observations(means: ArrayLike, variances: ArrayLike, labels: Sequence[s
     ----------
     means : array_like, shape (k,)
         The mean of every arm; the best one must be unique.
-    variances : array_like, shape (k, k)
-        σ²_ij > 0, inf where playing i does not show j.
+    variances : array_like, shape (k, k), or a matrix of `scipy.sparse`
+        σ²_ij > 0, inf (not stored, in a sparse matrix) where playing i does not show j. What arms show is kept as a list: 10⁴ arms
+        that show a few others each are solved in a second.
     labels : sequence of str, optional
         A name for each arm.
 
@@ -51,12 +54,42 @@ def side_observations(means: ArrayLike, variances: ArrayLike, labels: Sequence[s
     10.0
     """
     means = vector("means", means, InvalidInstance)
-    k = len(means)
-    seen = _checked_variances(variances, k)
-    bandit = LinearBandit(np.eye(k), means)  # its gaps are exact to the last bits
+    return observed_sightings(Sightings.checked(means, variances), labels)
+
+
+def observed_sightings(seen: Sightings, labels: Sequence[str] | None = None) -> AllocationProgram:
+    """`side_observations` of what arms show as a list: with arrays of rows where these are small, and without where they are not."""
+    k = seen.n_arms
+    names = None if labels is None else checked_labels(labels, k)
+    if len(seen.owners) * k > _MOST_ENTRIES:
+        return _without_arrays(seen, names)
+    bandit = LinearBandit(np.eye(k), seen.means)  # its gaps are exact to the last bits
     check_learnable(bandit.arms, bandit.gaps)
-    best = _one_best(bandit)
-    return _program(bandit, best, np.isfinite(seen), seen, np.eye(k), labels)
+    _one_best(bandit.optimal_arms)
+    in_range("gaps", bandit.gaps, InvalidInstance, each=True)
+    compared = np.column_stack([seen.others, np.full(k - 1, seen.best)])
+    return AllocationProgram(
+        seen.features(), bandit.gaps, seen.targets(), bandit.gaps[seen.others] ** 2 / 2, target_arms=seen.others,
+        noise_variance=seen.variances, owners=seen.owners,
+        origin=Origin("side_observations", bandit, compared=compared, labels=names, sightings=seen),
+    )  # fmt: skip
+
+
+def _without_arrays(seen: Sightings, names: tuple[str, ...] | None) -> AllocationProgram:
+    """The program of very many sightings, whose features and targets are made if somebody asks for them."""
+    k, best = seen.n_arms, seen.best
+    gaps = seen.means[best] - seen.means
+    _one_best(np.flatnonzero(gaps <= TIE * (np.abs(seen.means) + abs(seen.means[best]))))
+    in_range("gaps", gaps, InvalidInstance, each=True)
+    checked_noise(seen.variances, len(seen.owners), InvalidInstance, "rows")
+    in_range("gaps · variances", gaps[seen.owners] * seen.variances, InvalidInstance, each=True)
+    origin = Origin("side_observations", compared=np.column_stack([seen.others, np.full(k - 1, best)]), labels=names,
+                    sightings=seen)  # fmt: skip
+    arrays: dict[str, Any] = {name: SightedArray(seen, name) for name in ("features", "targets")}
+    return AllocationProgram(
+        **arrays, costs=frozen(gaps), radii=frozen(gaps[seen.others] ** 2 / 2), lower=frozen(np.zeros(k)),
+        upper=frozen(np.full(k, np.inf)), target_arms=seen.others, origin=origin, noise_variance=seen.variances, owners=seen.owners,
+    )  # fmt: skip
 
 
 def semi_bandit(
@@ -95,61 +128,32 @@ def semi_bandit(
             f"arms: expected zeros and ones, the elements of each arm, but entry [{i}, {e}] is {float(sets[i, e])!r}"
         )
     noise = positive_number("noise_variance", noise_variance, InvalidInstance)
-    bandit = LinearBandit(sets, theta, noise)
+    bandit = LinearBandit(sets, theta, noise, labels=checked_labels(labels, len(sets)))
     check_learnable(sets, bandit.gaps)
-    best = _one_best(bandit)
-    return _program(bandit, best, sets > 0, np.full(sets.shape, noise), sets, labels)
-
-
-def _program(
-    bandit: LinearBandit, best: int, shown: Any, variances: Array, rows: Array, labels: Sequence[str] | None
-) -> AllocationProgram:
-    """Costs Δ, targets x_j − x*, radii Δ_j²/2 (noise is that of what is shown), and a unit vector for each thing that an arm shows."""
-    gaps = bandit.gaps
-    in_range("gaps", gaps, InvalidInstance, each=True)
-    owners, columns = np.nonzero(shown)
-    entries = (len(owners) + len(gaps)) * rows.shape[1]
-    if entries > _MOST_ENTRIES:
+    best = _one_best(bandit.optimal_arms, sets)
+    in_range("gaps", bandit.gaps, InvalidInstance, each=True)
+    owners, columns = np.nonzero(sets)
+    blind = np.flatnonzero(~sets.any(axis=1))  # arms that show nothing have one row, of zeros
+    entries = (len(owners) + len(blind)) * sets.shape[1]
+    if entries > _MOST_SHOWN:
         raise InvalidInstance(
-            f"arms: expected at most {_MOST_ENTRIES:,} entries in the rows of all that arms show, got {entries:,}; list fewer arms"
+            f"arms: expected at most {_MOST_SHOWN:,} entries in the rows of all that arms show, got {entries:,}; list fewer arms"
         )
-    blind = np.setdiff1d(np.arange(len(gaps)), owners)  # arms that show nothing have one row, of zeros
-    order = np.argsort(np.concatenate([owners, blind]), kind="stable")
-    features = np.zeros((len(owners) + len(blind), rows.shape[1]))
+    features = np.zeros((len(owners) + len(blind), sets.shape[1]))
     features[np.arange(len(owners)), columns] = 1.0
-    noise = np.concatenate([variances[owners, columns], np.ones(len(blind))])
-    asked = np.flatnonzero((gaps > 0) & (rows != rows[best]).any(axis=1))
-    names = None if labels is None else checked_labels(labels, len(gaps))
+    every = np.concatenate([owners, blind])
+    order = np.argsort(every, kind="stable")
+    asked = bandit.suboptimal_arms
     return AllocationProgram(
-        features[order], gaps, rows[asked] - rows[best], gaps[asked] ** 2 / 2, noise_variance=noise[order],
-        owners=np.concatenate([owners, blind])[order], origin=Origin(labels=names),
+        features[order], bandit.gaps, sets[asked] - sets[best], bandit.gaps[asked] ** 2 * half_precision(noise), target_arms=asked,
+        owners=every[order], origin=Origin("semi_bandit", bandit, compared=np.column_stack([asked, np.full(len(asked), best)])),
     )  # fmt: skip
 
 
-def _one_best(bandit: LinearBandit) -> int:
-    """The best arm; arms that tie are refused, since which of them is to be told from the others is not clear."""
-    tied = bandit.optimal_arms
-    if len(tied) > 1 and not (bandit.arms[tied] == bandit.arms[tied[0]]).all():
+def _one_best(tied: IntArray, sets: Array | None = None) -> int:
+    """The best arm; arms that tie are refused unless they are copies: which of them is to be told from the others is not clear."""
+    if len(tied) > 1 and (sets is None or not (sets[tied] == sets[tied[0]]).all()):
         raise InvalidInstance(
             f"means: expected a unique best arm, but arms {tied.tolist()} tie; leave all but one of them out"
         )
     return int(tied[0])
-
-
-def _checked_variances(given: Any, k: int) -> Array:
-    """σ²_ij > 0, inf where j is not seen."""
-    try:
-        raw = as_array(given)
-    except NotAnArray as problem:
-        raise InvalidInstance(f"variances: {problem}") from None
-    if raw.shape != (k, k) or raw.dtype.kind not in "fiu":
-        raise InvalidInstance(
-            f"variances: expected numbers of shape ({k}, {k}), one row for each arm played, got shape {raw.shape}"
-        )
-    seen = raw.astype(np.float64)
-    if not (seen > 0).all():
-        i, j = np.argwhere(~(seen > 0))[0].tolist()
-        raise InvalidInstance(
-            f"variances: expected entries > 0, inf where an arm is not seen, but entry [{i}, {j}] is {float(seen[i, j])!r}"
-        )
-    return seen

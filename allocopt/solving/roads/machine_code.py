@@ -89,16 +89,17 @@ def ready() -> ModuleType | None:
     return kernel
 
 
-def why_not_compiled() -> str:
+def why_not_compiled(road: str | None = None) -> str:
     """Why `compiled_kernel` gives None."""
-    return "ALLOCOPT_ROAD is numpy" if pinned_road() == "numpy" else why_no_machine_code() or "numba does not work here"
+    pinned = (pinned_road() if road is None else road) == "numpy"
+    return "ALLOCOPT_ROAD is numpy" if pinned else why_no_machine_code() or "numba does not work here"
 
 
-def compiled_kernel() -> ModuleType | None:
-    """`loaded_or_made`, unless the road is pinned to numpy."""
-    if _loaded and "ALLOCOPT_ROAD" not in os.environ:  # in a loop of microseconds the rest would be seen
-        return _loaded[0]
-    return None if pinned_road() == "numpy" else loaded_or_made()
+def compiled_kernel(road: str | None = None) -> ModuleType | None:
+    """`loaded_or_made`, unless the road is numpy: ``road``, or else what the environment says."""
+    if (pinned_road() if road is None else road) == "numpy":
+        return None
+    return _loaded[0] if _loaded else loaded_or_made()  # in a loop of microseconds looking once more would be seen
 
 
 def loaded_or_made() -> ModuleType | None:
