@@ -100,12 +100,12 @@ class Group:
     @property
     def offset(self) -> int:
         """The first row."""
-        return self.chunks[0].offset
+        return int(self.chunks[0].offset)
 
     @property
     def stop(self) -> int:
         """The row after the last."""
-        return self.chunks[-1].offset + self.chunks[-1].shapes[0][0]
+        return int(self.chunks[-1].offset + self.chunks[-1].shapes[0][0])
 
     def holder(self, row: int) -> Chunk:
         """The chunk of a row."""

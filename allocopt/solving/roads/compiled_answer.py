@@ -70,9 +70,9 @@ def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) 
     return solution_of(program, tol, alpha, multipliers, report, code == kernel.CERTIFIED_BY_FORMULA)
 
 
-def _recertified(program: Any, *pair: Any) -> Solution:
+def _recertified(program: Any, allocation: Array, multipliers: Array, method: str, tol: float) -> Solution:
     """The same pair, certified as those of proof files are."""
-    return recertify(program.value if isinstance(program, Lazy) else program, *pair, {})
+    return recertify(program.value if isinstance(program, Lazy) else program, allocation, multipliers, method, tol, {})
 
 
 def solution_of(
