@@ -144,17 +144,19 @@ def table(head: list[str], line: list[Any]) -> str:
 
 @contextmanager
 def killing(local: KeptAlive, seconds: float) -> Iterator[list[int]]:
-    """One of the processes that compute is killed every few seconds, whatever it is doing."""
+    """One of the workers that have come up is killed every few seconds, whatever it is doing."""
     killed: list[int] = []
     over = threading.Event()
     rng = random.Random(0)
 
     def attack() -> None:
         while not over.wait(rng.uniform(0.5 * seconds, 1.5 * seconds)):
-            victim = rng.choice(local.workers())
-            with suppress(OSError):
-                os.kill(victim, signal.SIGKILL)
-                killed.append(victim)
+            there = local.connected()
+            if there:
+                victim = rng.choice(there)
+                with suppress(OSError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.append(victim)
 
     thread = threading.Thread(target=attack, daemon=True)
     thread.start()
@@ -245,6 +247,7 @@ def main() -> None:
     """Everything, into CLUSTER.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=10**5, help="rows of the study, and simulations")
     parser.add_argument("--only", choices=("arms", "runs", "scheduler"))
     options = parser.parse_args()
     from distributed import Client, LocalCluster
@@ -263,7 +266,7 @@ def main() -> None:
         if options.only in (None, "arms"):
             parts["arms"] = section_arms(10**8 // size, Path(name), client)
         if options.only in (None, "runs"):
-            parts["runs"] = section_runs(10**5 // size, Path(name))
+            parts["runs"] = section_runs(options.runs // size, Path(name))
     text = "\n".join(parts.values())
     print(text)
     if not options.quick:

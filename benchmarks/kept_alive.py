@@ -25,6 +25,8 @@ class KeptAlive:
         self.started = 0
         self._memory = "0" if memory is None else str(memory)
         self._over = threading.Event()
+        self._names: dict[int, str] = {}
+        self._scheduler = scheduler
         self._processes = [self._start() for _ in range(workers)]
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -32,8 +34,10 @@ class KeptAlive:
     def _start(self) -> subprocess.Popen[bytes]:
         self.started += 1
         command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads", "1",
-                   "--no-dashboard", "--memory-limit", self._memory]  # fmt: skip
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                   "--no-dashboard", "--memory-limit", self._memory, "--name", f"worker-{self.started}"]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._names[process.pid] = command[-1]
+        return process
 
     def _watch(self) -> None:
         while not self._over.wait(0.1):
@@ -48,9 +52,10 @@ class KeptAlive:
                 found += [worker, *worker.children(recursive=True)]
         return found
 
-    def workers(self) -> list[int]:
-        """The workers themselves, by their numbers."""
-        return [process.pid for process in self._processes]
+    def connected(self) -> list[int]:
+        """The workers that have come up, by the numbers of their processes."""
+        names = {worker["name"] for worker in self._scheduler.scheduler_info["workers"].values()}
+        return [process.pid for process in self._processes if self._names[process.pid] in names]
 
     def close(self) -> None:
         """End all workers, for good."""

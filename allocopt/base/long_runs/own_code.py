@@ -29,7 +29,7 @@ def code_digest(package: Path = _PACKAGE) -> str | None:
     check_unchanged(package=package)
     sha = hashlib.sha256()
     found = False
-    for path in _sources(package):
+    for path in map(Path, _sources(package)):
         content = path.read_bytes()
         sha.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode() + content)
         found = True
@@ -40,15 +40,21 @@ def check_unchanged(since: float = LOADED_AT, package: Path = _PACKAGE) -> None:
     """Refuse results of a process under which the code has changed: it may have loaded some of it before and some after."""
     now = time.time()
     for path in _sources(package):
-        if since < path.stat().st_mtime <= now:  # later than now: another clock, which says nothing
+        if since < os.stat(path).st_mtime <= now:  # later than now: another clock, which says nothing
+            name = Path(path).relative_to(package).as_posix()
             raise MethodUnavailable(
-                f"allocopt: its own code ({path.relative_to(package).as_posix()}) was changed after process {os.getpid()} had begun "
+                f"allocopt: its own code ({name}) was changed after process {os.getpid()} had begun "
                 "to load it, so that two experiments could be mixed; to go on with a folder, undo the change, and start again"
             )
 
 
-def _sources(package: Path) -> Iterator[Path]:
-    """The files of Python code, in an order of their own."""
+@functools.cache
+def _sources(package: Path) -> list[str]:
+    """The files of Python code, in an order of their own; once a process, since they are looked at after every part of a run."""
+    return list(_found(package))
+
+
+def _found(package: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(package, followlinks=True):  # the solvers are a link in a checkout
         folders[:] = sorted(name for name in folders if name not in _DECIDE_NOTHING)
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+        yield from (os.path.join(folder, name) for name in sorted(files) if name.endswith(".py"))

@@ -7,6 +7,7 @@ array has a key that the scheduler knows: it may be used in any number of calls,
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
-from allocopt.base.errors import InvalidInstance
+from allocopt.base.errors import InvalidInstance, SlowWarning
 
 __all__ = ["Chunk", "Group", "data_here", "futures_in", "groups", "read_group"]
 
 _MANY = 512
 """Chunks from which several of them are looked at together: each task costs the scheduler about a millisecond."""
+_VERY_MANY = 10_000
+"""Chunks from which this is said before it starts: making one takes Dask about a millisecond, at every look."""
 _GROUP_BLOCKS = 32
 """Blocks that such a group has at least."""
 _LARGE_BYTES = 16_000_000
@@ -144,6 +147,13 @@ def groups(array: Any, step: int) -> list[Group]:
     chunks = [
         Chunk(c, offsets[c], tuple((n, m) for m in array.chunks[1]), array.dtype) for c, n in enumerate(array.chunks[0])
     ]
+    if len(chunks) > _VERY_MANY:
+        warnings.warn(
+            f"arms: a Dask array of {len(chunks)} rows of chunks: they are looked at together, but Dask needs about a millisecond to "
+            f"make each, at each of about ten looks at all arms; arms.rechunk(({step * _GROUP_BLOCKS}, -1)).persist() makes them once",
+            SlowWarning,
+            stacklevel=2,
+        )
     together = list(_together(chunks, step * _GROUP_BLOCKS if len(chunks) > _MANY else 1))
     keys = array.__dask_keys__()
     shared = futures_in(array) is not None
