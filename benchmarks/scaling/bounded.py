@@ -90,7 +90,8 @@ def section_large_dims(quick: bool, folder: Path) -> str:
         steps = [int(found[which].stats["iterations"]) for which in (False, True)]
         say(f"({dim}, {arms}): {before.processor:.3g} s before, {now.processor:.3g} s now")
         lines.append([
-            f"({dim}, {arms})", f"{before.processor:.2f}", str(steps[0]), f"{now.processor:.2f}", str(steps[1]), f"{before.processor / now.processor:.1f}",
+            f"({dim}, {arms})", f"{before.processor:.2f}", str(steps[0]), f"{now.processor:.2f}", str(steps[1]),
+            f"{before.processor / now.processor:.1f}",
             f"{found[True].gap:.1e}", verdict(now.processor <= 0.5 * before.processor),
         ])  # fmt: skip
     head = [
@@ -105,8 +106,8 @@ def section_large_dims(quick: bool, folder: Path) -> str:
     ]
     return f"""## Many dimensions
 
-`regret_constant`, certified 1e-8, with the first master from multiplicative steps and without, in turns, on one thread. What is left are products and
-Cholesky factors of masters as large as the support (about 4d arms), which BLAS does on as many cores as it is given.
+`regret_constant`, certified 1e-8, with the first master from multiplicative steps and without, in turns, on one thread. What is left
+are products and Cholesky factors of masters as large as the support (about 4d arms), which BLAS does on as many cores as it is given.
 
 {table(head, lines)}
 """
