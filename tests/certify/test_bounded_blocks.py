@@ -185,7 +185,8 @@ def test_binding_within_bounds_are_tight_constraints_and_multipliers_that_count(
         lam[:2] = 1.0, 0.5e-6
         assert problem.price(pool, part, alpha, lam).bounds.binding.tolist() == [1]
         lam[:2] = 0.0, 0.0
-        assert problem.price(pool, part, 1.5 * alpha, lam).bounds.binding.tolist() == []
+        nothing = problem.price(pool, part, 1.5 * alpha, lam).bounds
+        assert nothing.binding.tolist() == [] and nothing.lower <= part.offset  # what λ = 0 proves
         # outside, what is violated
         found = problem.price(
             np.array([2, 3]), problem.part(np.array([2, 3])), np.array([1.0, 2.0]), np.array([1.0, 0.0])
@@ -340,6 +341,25 @@ def test_every_copy_within_bounds_is_listed_for_each_has_its_own():
         frame = frame_of(problem.part(pool), np.full(len(pool), 0.25), np.ones(len(pool)))
         found = problem.scan_bounded(frame, 0.0, 0.0, 0)
     assert sorted(found.features.tolist()) == sorted(found.targets.tolist()) == pool.tolist()
+
+
+def test_constraints_of_listed_arms_have_the_margin_of_their_ratios():
+    with in_blocks():
+        problem = StreamedProblem(program_of("optimism", *arms_of(2), 2))
+        part = problem.part(problem.playable(np.arange(12)))
+    frame = frame_of(part, np.full(len(part.features), 0.75), np.ones(len(part.targets)))
+    norm2, _, errors = images(frame, part.features)
+    found = bounded._Priced.of(frame, part).most_constraint
+    for most, plain, ratio in zip(found, frame.most_constraint(norm2, errors), part.ratios, strict=True):
+        assert near(most, rational(plain) * rational(ratio) ** 2 * rational(frame.inflation), 6)
+
+
+def test_an_allocation_without_information_is_refused():
+    with in_blocks(keep=100):
+        problem = StreamedProblem(program_of("optimism", *arms_of(2), 2))
+        pool = problem.playable(np.arange(6))
+        with pytest.raises(SolverFailed, match="singular"):
+            problem.price(pool, problem.part(pool), np.zeros(len(pool)), np.ones(len(pool)))
 
 
 def test_reports_are_merged_with_what_they_left_out():
