@@ -37,7 +37,8 @@ def main() -> None:
                 plain.append(found[True])
         print(
             f"{policy}, {runs} runs of {horizon:.0e} rounds: {statistics.median(plain):.2f} s, with a folder "
-            f"{statistics.median(ratios):.3f} times that ({min(ratios):.3f} to {max(ratios):.3f})"
+            f"{statistics.median(ratios):.3f} times that ({min(ratios):.3f} to {max(ratios):.3f})",
+            flush=True,
         )
 
 
