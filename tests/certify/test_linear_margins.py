@@ -153,6 +153,12 @@ def test_what_is_over_the_bounds_is_paid_with_its_margins():
     assert abs(rational(gain) + exact) <= 2 * U * exact
 
 
+def test_what_may_underflow_is_made_up_for_wherever_a_multiplier_is_positive():
+    given = limits([[1, 0], [0, 1]], [0.0, 0.0])
+    assert evaluation.most_rent(given, np.array([1.0, 0.0])) == evaluation.TINY > 0
+    assert evaluation.most_rent(given, np.zeros(2)) == 0.0
+
+
 def test_margins_are_taken_of_losses_too(monkeypatch):
     """A floor whose multiplier pays for more than the arm costs: u (c − μ) < 0 is the gain, −μ·floor the rent."""
     framed(monkeypatch, 0.0)

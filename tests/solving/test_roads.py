@@ -277,7 +277,7 @@ def test_machine_code_of_another_version_is_not_taken(monkeypatch):
     monkeypatch.setattr(roads, "_loaded", [])
     monkeypatch.setattr(roads, "_stale", [])
     monkeypatch.setattr(kernel, "load", lambda: False)
-    monkeypatch.setattr(kernel, "make", lambda: pytest.fail("it was compiled"))
+    monkeypatch.setattr(kernel, "make", lambda helper: pytest.fail("it was compiled"))
     bandit = random_unit(3, 8, seed=0)
     for _ in range(2):
         assert ao.regret_constant(bandit.arms, bandit.theta).stats["road"] == "numpy"

@@ -41,7 +41,7 @@ from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.levels import f_n
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_contexts
 from allocopt.policies.field.estimated_program import allocation_at, gaps_below, leads_by_far
-from allocopt.policies.linear import LeastSquares, absorb, absorb_first
+from allocopt.policies.linear import LeastSquares, learn
 from allocopt.policies.linucb import spanner_note
 
 __all__ = ["OAM"]
@@ -154,11 +154,9 @@ def _explore(state: Any, t: Any, cap: Any) -> Any:
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    if t <= len(state.ls.first):
-        absorb_first(state.ls, t - 1, reward)
-    else:
+    if t > len(state.ls.first):
         state.growth[0] *= 1.0 + state.ls.weights[arm] * state.ls.widths[arm]
-        absorb(state.ls, arm, reward)
+    learn(state.ls, t, arm, reward)
 
 
 @entry

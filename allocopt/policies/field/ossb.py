@@ -34,7 +34,7 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.estimated_program import allocation_at, gaps_below, leads_by_far
-from allocopt.policies.linear import LeastSquares, absorb, absorb_first
+from allocopt.policies.linear import LeastSquares, learn
 from allocopt.policies.linucb import spanner_note
 
 __all__ = ["OSSB"]
@@ -93,10 +93,7 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    if t <= len(state.ls.first):
-        absorb_first(state.ls, t - 1, reward)
-    else:
-        absorb(state.ls, arm, reward)
+    learn(state.ls, t, arm, reward)
 
 
 @entry

@@ -40,7 +40,7 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.alternatives import Alternatives, find_alternatives
-from allocopt.policies.linear import LeastSquares, absorb
+from allocopt.policies.linear import LeastSquares, absorb, factorise, invert
 from allocopt.policies.linucb import ridge_regression
 
 __all__ = ["SOLID"]
@@ -143,7 +143,7 @@ def _step(state: Any) -> None:
 @compiled
 def _invert_design(state: Any) -> None:
     """(V_ω + a little)^-1, by Cholesky."""
-    ls, weights, factor, inverse = state.ls, state.weights, state.design, state.inverse
+    ls, weights, factor = state.ls, state.weights, state.design
     r, k = ls.features.shape
     trace = 0.0
     for a in range(r):
@@ -155,22 +155,8 @@ def _invert_design(state: Any) -> None:
         trace += factor[a, a]
     for a in range(r):
         factor[a, a] += _DIAGONAL * max(trace, 1e-300)
-        for b in range(a + 1):
-            total = factor[a, b]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            factor[a, b] = math.sqrt(max(total, 1e-300)) if a == b else total / factor[b, b]
-    for j in range(r):
-        for a in range(r):
-            total = 1.0 if a == j else 0.0
-            for b in range(a):
-                total -= factor[a, b] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
-        for a in range(r - 1, -1, -1):
-            total = inverse[a, j]
-            for b in range(a + 1, r):
-                total -= factor[b, a] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
+    factorise(factor)
+    invert(factor, state.inverse)
 
 
 @compiled

@@ -17,6 +17,7 @@ from typing import Any
 
 from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
 from allocopt.solvers import newton
+from allocopt.solving.roads.helper_process import start_helper
 
 __all__ = ["ROADS", "compiled_kernel", "loaded_or_made", "pinned_road", "precompile", "ready", "say_if_slow"]
 __all__ += ["why_no_machine_code", "why_not_compiled"]
@@ -107,15 +108,29 @@ def loaded_or_made() -> ModuleType | None:
     if why_no_machine_code() is not None:
         return None
     if not _loaded:
+        helper = None if _seems_on_disk() else start_helper()  # now: it starts while this process loads numba
         try:
-            from allocopt.solving import kernel
-        except ImportError:  # numba is there but does not work
-            return None
-        if not kernel.load():
-            warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
-            kernel.make()
+            kernel = _kernel()
+            if kernel is None:
+                return None
+            if not kernel.load():
+                warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
+                helper = helper or start_helper()
+                kernel.make(helper)
+        finally:
+            if helper is not None:
+                helper.stop()
         _loaded.append(kernel)
     return _loaded[0]
+
+
+def _kernel() -> ModuleType | None:
+    """`allocopt.solving.kernel`; None where numba is there but does not work."""
+    try:
+        from allocopt.solving import kernel
+    except ImportError:
+        return None
+    return kernel
 
 
 def precompile() -> None:
