@@ -225,12 +225,15 @@ def _shown_only(source: Path, content: dict[str, Any]) -> Any:
         fits = fits and all(type(j) is int and 0 <= j < len(means) for j in own) and len(set(own)) == len(own)
         if not fits or not all(type(x) in (int, float) for x in values):
             raise InvalidFile(
-                f'{source}: expected distinct arms from 0 to {len(means) - 1} in entry {i} of "shown", and a number for each in "variances"'
+                f'{source}: expected distinct arms from 0 to {len(means) - 1} in entry {i} of "shown", '
+                'and a number for each in "variances"'
             )
     if not lists:
         raise InvalidFile(f'{source}: expected "means", and as many lists in "shown" and in "variances"')
-    places = [i for i, own in enumerate(shown) for _ in own], [j for own in shown for j in own]
-    return coo_matrix(([float(x) for own in variances for x in own], places), shape=(len(means), len(means)))
+    rows = np.array([i for i, own in enumerate(shown) for _ in own], dtype=np.int64)
+    columns = np.array([j for own in shown for j in own], dtype=np.int64)
+    values = np.array([x for own in variances for x in own], dtype=np.float64)
+    return coo_matrix((values, (rows, columns)), shape=(len(means), len(means)))
 
 
 _ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts")
