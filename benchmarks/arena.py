@@ -3,7 +3,8 @@
     python benchmarks/arena.py [--minutes 22] [--workers 2] [--policy LinTS …] [--group paper …] [--longest 1000000]
 
 Stop it whenever you like: the next call goes on where it was stopped (``--folder`` holds what is finished; delete it to begin
-anew, and after a change of a policy). With ``--scheduler tcp://…`` it plays on a Dask cluster, whose workers must be able to import
+anew; each state of allocopt's code has
+its own). With ``--scheduler tcp://…`` it plays on a Dask cluster, whose workers must be able to import
 `arena`.
 """
 
@@ -23,6 +24,7 @@ from arena.page import page, power
 from arena.playing import HORIZONS, Arena
 
 from allocopt import plots
+from allocopt.base.long_runs.own_code import code_digest
 
 HERE = Path(__file__).parent
 
@@ -73,7 +75,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--longest", type=int, default=10**8, help="the longest horizon")
     parser.add_argument("--scheduler", help="the address of a Dask scheduler")
-    parser.add_argument("--folder", default=str(HERE.parent / "build" / "arena"), help="where finished cells are kept")
+    parser.add_argument(
+        "--folder",
+        default=str(HERE.parent / "build" / "arena" / str(code_digest())[:12]),
+        help="where finished cells are kept",
+    )
     parser.add_argument("--out", default=str(HERE), help="where ARENA.md and the folder arena go")
     return parser.parse_args()
 

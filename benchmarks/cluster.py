@@ -17,12 +17,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+from kept_alive import KeptAlive, kept_alive
 
 import allocopt as ao
 from allocopt.base.long_runs import cluster as cluster_calls
@@ -142,22 +143,20 @@ def table(head: list[str], line: list[Any]) -> str:
 
 
 @contextmanager
-def killing(client: Any, seconds: float) -> Iterator[list[int]]:
-    """A worker is killed every few seconds, unless one is just starting: Dask gives up those that die before they are there."""
+def killing(local: KeptAlive, seconds: float) -> Iterator[list[int]]:
+    """One of the workers that have come up is killed every few seconds, whatever it is doing."""
     killed: list[int] = []
     over = threading.Event()
     rng = random.Random(0)
 
     def attack() -> None:
         while not over.wait(rng.uniform(0.5 * seconds, 1.5 * seconds)):
-            there = worker_processes()
-            if len(there) == len(client.nthreads()) == 2:
+            there = local.connected()
+            if there:
                 victim = rng.choice(there)
-                try:
-                    os.kill(victim.pid, signal.SIGKILL)
-                    killed.append(victim.pid)
-                except OSError:
-                    pass
+                with suppress(OSError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.append(victim)
 
     thread = threading.Thread(target=attack, daemon=True)
     thread.start()
@@ -168,7 +167,7 @@ def killing(client: Any, seconds: float) -> Iterator[list[int]]:
         thread.join()
 
 
-def section_runs(size: int, folder: Path, client: Any) -> str:
+def section_runs(size: int, folder: Path) -> str:
     """Long runs, undisturbed here and with workers killed on the cluster."""
     spec = {
         "family": {"name": "random-unit"},
@@ -191,15 +190,16 @@ def section_runs(size: int, folder: Path, client: Any) -> str:
         here = run(f"{run.__name__}-here")
         alone = time.perf_counter() - started
         started = time.perf_counter()
-        with killing(client, 3.0) as killed:
-            there = run(f"{run.__name__}-there", client=client)
+        with kept_alive(2) as local, killing(local, 3.0) as killed:
+            there = run(f"{run.__name__}-there", client=local.address)
         seconds = time.perf_counter() - started
         same = "identical" if here == there else "**DIFFERENT**"
         lines.append(f"| {title} | {alone:.0f} | {seconds:.0f} | {len(killed)} | {same} |")
         print(lines[-1], flush=True)
     return f"""## Long runs, a worker killed about every three seconds
 
-The same cluster; *here* is this machine without it. The bytes of the table, and of regret and pulls, are compared.
+Two workers, which are started again when they are killed; *here* is this machine without a cluster. The bytes of
+the table, and of regret and pulls, are compared.
 
 | | here, s | on the cluster, s | workers killed | |
 |---|---|---|---|---|
@@ -247,6 +247,7 @@ def main() -> None:
     """Everything, into CLUSTER.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=10**5, help="rows of the study, and simulations")
     parser.add_argument("--only", choices=("arms", "runs", "scheduler"))
     options = parser.parse_args()
     from distributed import Client, LocalCluster
@@ -265,7 +266,7 @@ def main() -> None:
         if options.only in (None, "arms"):
             parts["arms"] = section_arms(10**8 // size, Path(name), client)
         if options.only in (None, "runs"):
-            parts["runs"] = section_runs(10**5 // size, Path(name), client)
+            parts["runs"] = section_runs(options.runs // size, Path(name))
     text = "\n".join(parts.values())
     print(text)
     if not options.quick:

@@ -1,11 +1,12 @@
 """Every public entry point at three sizes, with time and memory, so that no cliff can hide.
 
     python benchmarks/entry_points.py                       everything; writes benchmarks/ENTRY_POINTS.md
-    python benchmarks/entry_points.py --only hardness       entries whose name contains this, printed only
-    python benchmarks/entry_points.py --sizes 100 10000     other numbers of arms, printed only
+    python benchmarks/entry_points.py --only hardness       the entry of this name, else those whose name contains it
+    python benchmarks/entry_points.py --sizes 100 10000     some of the sizes; others than those of the table are printed only
 
 Each cell is a process of its own, with a limit on its time and memory; making the arms and loading the package are not counted. Arms
-are those of `random_unit` in ten dimensions. A refusal is a legitimate cell: its words are listed below the table.
+are those of `random_unit` in ten dimensions. A refusal is a legitimate cell: its words are listed below the table. Cells are kept line
+by line in entry_points.jsonl, the last one counts, and the table is written anew after every row: a run may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ import allocopt as ao
 from allocopt.base.machine import available_cores
 
 HERE = Path(__file__).resolve().parent
+KEPT = HERE / "entry_points.jsonl"
 SIZES = (100, 10_000, 1_000_000)
 DIM = 10
-SECONDS = 120
+SECONDS = 60
+CLOCK = 20 * SECONDS  # other processes may take most of the machine
 MEMORY = 6 * 2**30
+TICK = 0.01  # seconds of processor time that the system may count in
 TOL = 1e-6
 ROUNDS = 10_000
 
@@ -70,6 +74,11 @@ class Set:
         return ao.solve(ao.programs.regret(self.bandit), tol=TOL)
 
     @cached_property
+    def in_plane(self) -> ao.Solution:
+        """The regret program of the first two coordinates, solved."""
+        return ao.regret_constant(self.arms[:, :2], self.theta[:2], tol=TOL)
+
+    @cached_property
     def proof(self) -> Path:
         """Its proof file."""
         path = self.folder / "proof.json"
@@ -92,8 +101,7 @@ class Set:
 def studied(s: Set) -> Any:
     """A study of two instances of this size."""
     spec = {
-        "name": "sizes", "family": {"name": "random-unit", "parameters": {"dim": [DIM], "n_arms": [s.n], "seed": [0, 1]}},
-        "quantities": {"names": ["constant"]},
+        "quantities": ["c"], "repeats": 2, "family": {"name": "random-unit"}, "grid": {"dim": [DIM], "n_arms": [s.n]},
     }  # fmt: skip
     return ao.study(spec, s.folder / "study", workers=1)
 
@@ -138,12 +146,12 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     "barycentric_spanner": ("", lambda s: ao.barycentric_spanner(s.arms)),
     "hardness, summary": ("bandit", lambda s: repr(ao.hardness(s.bandit))),
     "hardness, report as HTML": ("bandit", lambda s: ao.hardness(s.bandit).to_html()),
-    "finite_time_bound": ("bandit", lambda s: ao.finite_time_bound(s.bandit, 10**4)),
+    "finite_time_bound": ("bandit", lambda s: ao.finite_time_bound(s.bandit, 10**4, 200.0)),
     "audit": ("solution", lambda s: ao.audit(s.bandit, s.pulls, int(s.pulls.sum()), solution=s.solution)),
     "Schedule.from_solution": ("solution", lambda s: ao.Schedule.from_solution(s.solution, 10**6)),
     "plots.allocation": ("solution", lambda s: s.solution.plot()),
     "plots.geometry (in the plane)": (
-        "", lambda s: ao.plots.geometry(ao.LinearBandit(s.arms[:, :2], s.theta[:2])),
+        "in_plane", lambda s: ao.plots.geometry(s.in_plane.program.origin.bandit, s.in_plane),
     ),
     "simulate LinUCB": ("bandit", lambda s: ao.simulate("LinUCB", s.bandit, ROUNDS, runs=1, rng=0)),
     "simulate LinTS": ("bandit", lambda s: ao.simulate("LinTS", s.bandit, ROUNDS, runs=1, rng=0)),
@@ -203,9 +211,9 @@ def cell(name: str, size: int) -> dict[str, Any]:
     """One cell, in a process of its own."""
     command = [sys.executable, __file__, "--cell", name, str(size)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5 * SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CLOCK)
     except subprocess.TimeoutExpired:
-        return {"failed": f"more than {5 * SECONDS} s on the clock"}
+        return {"failed": f"more than {CLOCK} s on the clock"}
     if done.returncode == -signal.SIGXCPU:
         return {"failed": f"more than {SECONDS} s of processor time"}
     lines = done.stdout.splitlines()
@@ -223,9 +231,12 @@ def shown(found: dict[str, Any], notes: list[str]) -> str:
             if found[what] not in notes:
                 notes.append(found[what])
             return f"{what} [{notes.index(found[what]) + 1}]"
+    if "processor" not in found:
+        return "not measured"
     seconds = found["processor"]
-    time_text = f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-    return f"{time_text}, {found['memory']:.0f} MB"
+    short = f"{seconds * 1e3:.3g} ms" if seconds >= TICK else f"< {TICK * 1e3:g} ms"
+    time_text = short if seconds < 1 else f"{seconds:.3g} s"
+    return time_text if found["memory"] is None else f"{time_text}, {found['memory']:.0f} MB"
 
 
 def page(rows: dict[str, list[dict[str, Any]]], sizes: list[int]) -> str:
@@ -247,23 +258,33 @@ def main() -> None:
     if options.cell:
         child(options.cell[0], int(options.cell[1]))
         return
-    rows = {}
     for name in ENTRIES:
-        if options.only in name:
-            rows[name] = [cell(name, size) for size in options.sizes]
-            words = [f"{shown(x, [])} {x.get('refused', x.get('failed', ''))}" for x in rows[name]]
-            print(f"{name}: {words}", flush=True)
-    if options.only or tuple(options.sizes) != SIZES:
-        return
+        if name == options.only or (options.only in name and options.only not in ENTRIES):
+            found = [
+                {"name": name, "arms": n, "date": f"{datetime.date.today()}", **cell(name, n)} for n in options.sizes
+            ]
+            print(f"{name}: {[shown(x, []) + ' ' + x.get('refused', x.get('failed', '')) for x in found]}", flush=True)
+            with KEPT.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(x) + "\n" for x in found if x["arms"] in SIZES)
+            write_table()
+
+
+def write_table() -> None:
+    """ENTRY_POINTS.md from the cells that are kept."""
+    lines = KEPT.read_text(encoding="utf-8").splitlines()
+    kept = {(x["name"], x["arms"]): x for x in map(json.loads, lines)}
+    rows = {name: [kept.get((name, n), {}) for n in SIZES] for name in ENTRIES}
+    dates = sorted({x["date"] for x in kept.values()})
     about = (
-        f"`make entry-points`, {datetime.date.today()}: allocopt {ao.__version__}, Python {platform.python_version()}, "
-        f"{available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to {TOL:g} where nothing else is "
-        f"said; simulations play {ROUNDS:,} rounds. Processor time, in which other processes do not count, and how much memory "
-        f"grew while it ran; the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. Each cell is a process of "
-        f"its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB."
+        f"`make entry-points`, {' to '.join(dict.fromkeys([dates[0], dates[-1]]))}: allocopt {ao.__version__}, Python "
+        f"{platform.python_version()}, {available_cores()} cores. Arms of `random_unit` in {DIM} dimensions; answers certified to "
+        f"{TOL:g} where nothing else is said; simulations play {ROUNDS:,} rounds. Processor time, in which other processes do not "
+        f"count, and how much memory grew while it ran; the arms themselves are {8 * DIM * SIZES[-1] / 1e6:.0f} MB for a million. "
+        f"Each cell is a process of its own, which ends after {SECONDS} s or with {MEMORY / 2**30:.0f} GB; "
+        "cells without memory are of the same calls, one after the other in one process."
     )
     (HERE / "ENTRY_POINTS.md").write_text(
-        f"# Every entry point at every size\n\n{about}\n\n{page(rows, options.sizes)}"
+        f"# Every entry point at every size\n\n{about}\n\n{page(rows, list(SIZES))}", encoding="utf-8"
     )
 
 

@@ -86,18 +86,19 @@ JUDGES = {
         "differences_in_span",
     ),
     "allocopt/certify/limits/evaluation.py": ("linear_margins", "linear_limits"),
-    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits"),
+    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits", "linear_balls"),
     "allocopt/certify/limits/feasibility.py": ("parts", "rows_of_arms", "balls", "reduction"),
-    "allocopt/certify/exact_arithmetic/balls.py": ("linear_limits", "parts", "rows_of_arms", "balls"),
+    "allocopt/certify/exact_arithmetic/balls.py": ("linear_limits", "linear_balls", "parts", "rows_of_arms", "balls"),
     "allocopt/certify/exact_arithmetic/program.py": (
         "linear_limits",
+        "linear_balls",
         "parts",
         "rows_of_arms",
         "reduction",
         "balls",
         "named_reduction",
     ),
-    "allocopt/certify/verdict.py": ("linear_limits", "verdict", "by_block", "proof"),
+    "allocopt/certify/verdict.py": ("linear_limits", "verdict", "by_block", "proof", "bounded_answers"),
     "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "bounded_blocks", "streamed_course"),
     "allocopt/certify/by_block/problem.py": (
         "by_block",
@@ -422,11 +423,6 @@ class Judge:
             sys.dont_write_bytecode = mutant is not None
             _run_judges(self, file, mutant is None, first, only)
 
-    def reached(self) -> dict[int, set[str]]:
-        """The tests that reach each line, after the code as it is was judged."""
-        noted = json.loads((self.folder / "reached.json").read_text(encoding="utf-8"))
-        return {int(line): set(tests) for line, tests in noted.items()}
-
     def done(self) -> tuple[str, float, str] | None:
         """The verdict, the seconds it took and the test that failed; None while the judges are still at it."""
         ended, status = os.waitpid(self.child, os.WNOHANG)
@@ -475,6 +471,14 @@ def _run_judges(judge: Judge, file: str, unchanged: bool, first: Counter[str], o
             tests = [test for test in tests if any(name.startswith(f"{test}::") for name in only)]
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", f"ignore::{_LATE}"]
         options += ["-W", "ignore::RuntimeWarning"] if interpreted else []
+        likely = sorted(only or (), key=lambda test: -first[test.split("::")[-1]])[:3]
+        if (
+            likely and first[likely[0].split("::")[-1]]
+        ):  # those that noticed most changes nearby, before the others are loaded
+            files = sorted({test.split("::")[0] for test in likely})
+            code = int(pytest.main([*options, *files], plugins=[Order(first), Only(set(likely))]))
+            if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+                return
         code = int(pytest.main([*options, "-k", _TESTS, *tests], plugins=plugins)) if tests else 0
         code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
     finally:
@@ -513,7 +517,10 @@ def run(files: list[str], most: int | None, seed: int, again: str | None, proces
         key=lambda pair: (reason(written, pair[1]) is not None, pair[1].where in PROPOSALS, files.index(pair[1].file))
     )
     left = left[:most]
-    for name in LOADED:
+    compiled = not any(
+        Path(m.file).stem in _INTERPRETED for _, m in left
+    )  # else numba is loaded later, and does nothing
+    for name in (*LOADED, "numba") if compiled else LOADED:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as temporary:
         judges = [Judge(Path(temporary) / "0")]
@@ -521,24 +528,39 @@ def run(files: list[str], most: int | None, seed: int, again: str | None, proces
             print(f"{file}: {sum(m.file == file for _, m in left)} mutants", flush=True)
         reached: dict[str, dict[int, set[str]]] = {}
         for file in dict.fromkeys(m.file for _, m in left):
-            judges[0].begin(file, None, Counter())
-            while (verdict := judges[0].done()) is None:
-                time.sleep(0.05)
-            print(f"unchanged, {verdict[1]:.1f} s: {verdict[0]} {verdict[2]}", flush=True)
-            if verdict[0] != "survived":
-                print(judges[0].log.read_text())
-                raise SystemExit("the judges do not like the code as it is")
+            found = _reached_as_it_is(judges[0], file)
             if file not in ELSEWHERE:
-                reached[file] = judges[0].reached()
+                reached[file] = found
         judges += [Judge(Path(temporary) / str(n), judges[0]) for n in range(1, processes)]
         _judge_all(judges, left, list(before.values()), reached)
+
+
+def _reached_as_it_is(judge: Judge, file: str) -> dict[int, set[str]]:
+    """Judge the code as it is, which must pass, and note what each test reaches; known where nothing has changed since."""
+    folders = ("tests/helpers", "tests/certify", "allocopt", "solvers")
+    texts = [path.read_bytes() for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    digest = hashlib.sha256(b"".join([file.encode(), repr(JUDGES[file]).encode(), *texts])).hexdigest()[:16]
+    noted = ROOT / "build" / "mutants" / f"{digest}.json"
+    if not noted.exists():
+        judge.begin(file, None, Counter())
+        while (verdict := judge.done()) is None:
+            time.sleep(0.05)
+        print(f"unchanged, {verdict[1]:.1f} s: {verdict[0]} {verdict[2]}", flush=True)
+        if verdict[0] != "survived":
+            print(judge.log.read_text())
+            raise SystemExit("the judges do not like the code as it is")
+        noted.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(judge.folder / "reached.json", noted)
+    lines = json.loads(noted.read_text(encoding="utf-8"))
+    return {int(line): set(tests) for line, tests in lines.items()}
 
 
 def _judge_all(
     judges: list[Judge], left: list[tuple[str, Mutant]], results: list[dict[str, Any]], reached: dict[str, dict[int, set[str]]]
 ) -> None:  # fmt: skip
     start, done, survivors = time.perf_counter(), 0, 0
-    idle, busy, waiting = list(judges), [], [m for _, m in reversed(left)]
+    busy: list[Judge] = []
+    idle, waiting = list(judges), [m for _, m in reversed(left)]
     with RESULTS.open("a", encoding="utf-8") as out:
         while busy or waiting:
             while idle and waiting:

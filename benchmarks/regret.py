@@ -24,6 +24,7 @@ from rich.console import Console
 
 import allocopt as ao
 from allocopt import instances, plots
+from allocopt.base.long_runs.own_code import code_digest
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.levels import g_n
 from allocopt.play.simulation.result import SimulationResult
@@ -82,7 +83,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=10**7, help="the longest horizon")
     parser.add_argument("--only", action="append", choices=list(INSTANCES), help="an instance; may be repeated")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--folder", default=str(HERE.parent / "build" / "regret"), help="where finished runs are kept")
+    parser.add_argument(
+        "--folder",
+        default=str(HERE.parent / "build" / "regret" / str(code_digest())[:12]),
+        help="where finished runs are kept",
+    )
     parser.add_argument("--out", default=str(HERE), help="where REGRET.md and the pictures go")
     return parser.parse_args()
 

@@ -23,12 +23,14 @@ from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
 from allocopt.solvers import interior_point, multiplicative
 from allocopt.solvers.monitor import Monitor
-from allocopt.solvers.newton import within_limits
+from allocopt.solvers.newton import pooled, within_limits
+from allocopt.solvers.newton.pooled import largest
 from allocopt.solvers.settings import ActiveSetSettings
 
 __all__ = ["solve"]
 
 _DEFAULT = ActiveSetSettings()
+_MOST_WITHIN_BOUNDS = 20_000  # arms with upper bounds that are tried once more without pools, where these fail
 _WORTH_THREADS = 4e7  # multiplications in a product from which several threads gain more than they cost
 
 
@@ -54,6 +56,21 @@ def solve(
     """
     if problem.limits is not None:
         return within_limits.generate(problem, monitor, settings)
+    if pooled.is_large(problem, settings):
+        try:
+            return pooled.solve(problem, monitor, settings, start, _by_masters)
+        except SolverFailed:
+            if monitor.best is not None and np.isfinite(monitor.best.upper):
+                raise
+            if problem.upper is not None and problem.n_variables > _MOST_WITHIN_BOUNDS:
+                raise  # masters that are feasible could need more memory than there is
+    return _by_masters(problem, monitor, settings, start)
+
+
+def _by_masters(
+    problem: Canonical, monitor: Monitor, settings: ActiveSetSettings, start: Bounds | None
+) -> dict[str, float]:
+    """`solve` where looks at all arms are cheap."""
     master = (
         _first_master(problem, monitor, settings) if start is None else _known_master(problem, monitor, settings, start)
     )
@@ -99,9 +116,9 @@ def _played_master(
     """The arms that a first allocation plays most, those that are worth most, and the constraints that are tightest."""
     monitor.record(known, 0)
     count = settings.first_members * problem.rank
-    played = _largest(pair[0], settings.first_played * problem.rank)
+    played = largest(pair[0], settings.first_played * problem.rank)
     features = np.union1d(played, _spanning(problem, pair[0], settings.sample * problem.rank))
-    targets = _largest(known.constraints, count)
+    targets = largest(known.constraints, count)
     warm = (pair[0][features], pair[1][targets]) if known.gap < settings.warm_gap else None
     return _Master(features, targets, settings.rough_gap, warm)
 
@@ -110,8 +127,8 @@ def _known_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSetti
     """The arms and constraints that a known solution uses, and those that it misses most."""
     monitor.record(start, 0)
     count = settings.first_members * problem.rank
-    features = np.union1d(np.flatnonzero(start.alpha), _largest(start.prices, count))
-    targets = np.union1d(np.flatnonzero(start.multipliers), _largest(start.constraints, count))
+    features = np.union1d(np.flatnonzero(start.alpha), largest(start.prices, count))
+    targets = np.union1d(np.flatnonzero(start.multipliers), largest(start.constraints, count))
     warm = (start.alpha[features], start.multipliers[targets]) if start.gap < settings.warm_gap else None
     return _Master(features, targets, monitor.tol if start.gap < settings.close_gap else settings.rough_gap, warm)
 
@@ -187,10 +204,10 @@ def _first_sets(problem: Canonical, settings: ActiveSetSettings) -> tuple[IntArr
     multipliers[few.targets] = (point.constraints / point.constraints.max()) ** 5  # a smoothed maximum
     bounds = evaluate(problem, alpha, multipliers)
     count = settings.first_members * problem.rank
-    features = np.union1d(_largest(bounds.prices, count), _spanning(problem, bounds.prices, size))
+    features = np.union1d(largest(bounds.prices, count), _spanning(problem, bounds.prices, size))
     if problem.upper is not None:
         features = _feasible(problem, features, bounds.prices, settings.room_within_bounds)
-    return features, _largest(bounds.constraints, count), bounds
+    return features, largest(bounds.constraints, count), bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,9 +284,7 @@ def _least_constraint(problem: Canonical, features: IntArray) -> float:
 def _spanning(problem: Canonical, prices: Array, count: int) -> IntArray:
     """Arms of high price with r rows that span everything: pivoted QR over the best and a sample, over all only if those do not."""
     everyone = np.arange(len(prices))
-    some = np.union1d(
-        _largest(prices, count), np.linspace(0, len(prices) - 1, min(count, len(prices))).astype(np.int64)
-    )
+    some = np.union1d(largest(prices, count), np.linspace(0, len(prices) - 1, min(count, len(prices))).astype(np.int64))
     for candidates in (some, everyone):
         each = problem.rows_of(candidates)
         rows = problem.features[each] / problem.feature_lengths[each, None]
@@ -280,13 +295,6 @@ def _spanning(problem: Canonical, prices: Array, count: int) -> IntArray:
             break
     chosen = each[order[: problem.rank]]
     return np.sort(chosen) if problem.owners is None else np.unique(problem.owners[chosen])
-
-
-def _largest(values: Array, count: int) -> IntArray:
-    """Places of the ``count`` largest values, sorted."""
-    if count >= len(values):
-        return np.arange(len(values))
-    return np.sort(np.argpartition(-values, count)[:count])
 
 
 def _going_rate(problem: Canonical, prices: Array, alpha: Array, features: IntArray, full_share: float) -> float:

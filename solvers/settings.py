@@ -173,6 +173,9 @@ class ActiveSetSettings(Settings):
     entering: int = _whole(2, "times the rank: arms and constraints that enter after a pass")
     spare: int = _whole(3, "times the rank: may stay before idle ones leave")
     widening: int = _whole(4, "times the rank: random arms that enter where a master is singular")
+    # very many arms
+    pool: int = _whole(40, "times the rank: arms of a pool that is solved to the end between looks at all arms")
+    pool_from: int = _whole(20, "times larger than a pool, from which a problem is solved by pools")
     # how well masters are solved
     rough_gap: float = _positive(0.03, "gap to which masters are solved at first")
     close_gap: float = _positive(0.3, "gap below which they are solved to the end")

@@ -1,6 +1,10 @@
 """The version, where every room can read it, and how to cite it."""
 
+import time
+
 __version__ = "0.1.0"
+LOADED_AT = time.time()
+"""When this process began to load allocopt: sources that are younger are not what it runs."""
 
 
 def bibtex() -> str:

@@ -265,10 +265,13 @@ def nothing_left(reduction: Reduction) -> bool:
 def _met(reduction: Reduction) -> bool:
     """Whether what is fixed meets every constraint for sure."""
     problem, program = reduction.canonical, reduction.program
-    if not len(reduction.targets) or violation(problem, np.zeros(problem.n_variables)) <= 1.0:
+    if not len(reduction.targets):
         return True
-    if program.kind != "general" or not len(problem.base) or not len(reduction.variables):
-        return False
+    worst = violation(problem, np.zeros(problem.n_variables))
+    if worst <= 1.0:
+        return True
+    if program.kind != "general" or not len(problem.base) or not len(reduction.variables) or np.isfinite(worst):
+        return False  # (a finite number: what is fixed spans as much as all arms do)
     # what is fixed may span less than all arms do: the program of what is fixed alone
     upper = np.where(np.isfinite(reduction.fixed), reduction.fixed, np.inf)
     try:

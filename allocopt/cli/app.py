@@ -13,16 +13,14 @@ import typer
 
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.version import __version__
+from allocopt.cli.shell.late_bars import read_with_progress
 from allocopt.cli.shell.running import SCHEMA_VERSION
-from allocopt.insight.instances.files import Instance, read_instance, read_vector
+from allocopt.insight.instances.files import Instance, read_vector
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 
-__all__ = ["SECONDS_BEFORE_PROGRESS", "File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
+__all__ = ["File", "Json", "NoiseVariance", "Theta", "Verify", "app"]
 __all__ += ["given_bandit", "given_contexts", "given_instance", "print_json"]
-
-SECONDS_BEFORE_PROGRESS = 2.0
-"""So long a command works before it shows its progress: what is done by then needs no progress line."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +46,7 @@ File = Annotated[Path, typer.Argument(help="Instance: .json, .npz, .csv, .parque
 
 def given_instance(file: Path, theta: str | None) -> Instance:
     """The instance of a file, with the θ of ``--theta`` instead of its own θ or gaps where one is given."""
-    instance = read_instance(file)
+    instance = read_with_progress(file)
     return instance if theta is None else dataclasses.replace(instance, theta=read_vector("--theta", theta), gaps=None)
 
 
@@ -57,21 +55,25 @@ def given_bandit(instance: Instance, noise_variance: float | None, missing: str)
     if instance.theta is None:
         raise InvalidInstance(missing)
     if instance.contexts is not None:
-        raise InvalidInstance("the file has contexts: `allocopt solve --program contextual` is for these")
+        raise InvalidInstance(
+            "the file has contexts: `allocopt solve --program contextual` and `allocopt simulate` are for these"
+        )
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     return LinearBandit(instance.arms, instance.theta, 1.0 if noise is None else noise, labels=instance.labels)
 
 
-def given_contexts(instance: Instance, noise_variance: float | None) -> ContextualBandit:
+def given_contexts(instance: Instance, noise_variance: float | None, missing: str) -> ContextualBandit:
     """The contextual bandit of an instance, likewise; arms without contexts are one context."""
-    assert instance.theta is not None
+    if instance.theta is None:
+        raise InvalidInstance(missing)
     noise = noise_variance if noise_variance is not None else instance.noise_variance
     sizes = (len(instance.arms),) if instance.contexts is None else instance.contexts
     contexts = np.split(np.asarray(instance.arms), np.cumsum(sizes)[:-1])
     return ContextualBandit(
         contexts,
         instance.theta,
-        noise_variance=1.0 if noise is None else noise,
+        instance.weights,
+        1.0 if noise is None else noise,
         labels=instance.labels or (),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +15,7 @@ from rich.table import Table
 
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.certify.enclosure import Enclosure
-from allocopt.cli.app import SECONDS_BEFORE_PROGRESS
+from allocopt.cli.shell.late_bars import late
 from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
@@ -41,42 +40,25 @@ def progress_line(what: str, tol: float = DEFAULT_TOL) -> Iterator[Callback]:
     if not console.is_terminal:
         yield lambda progress: None
         return
-    line = _Line(console, what, tol)
-    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, line.appear)
-    timer.daemon = True
-    timer.start()
-    try:
+    bars = _closing_gap(console)
+    line = _Line(bars, what, tol)
+    with late(bars):
         yield line.show
-    finally:
-        timer.cancel()
-        line.close()
 
 
 class _Line:
-    """The progress line: it appears in a timer's thread, and is updated in the solver's."""
+    """The progress line, which is updated in the solver's thread."""
 
-    def __init__(self, console: Console, what: str, tol: float) -> None:
-        self._bars = _closing_gap(console)
-        self._task = self._bars.add_task(what, total=None, text="")
+    def __init__(self, bars: Bars, what: str, tol: float) -> None:
+        self._bars = bars
+        self._task = bars.add_task(what, total=None, text="")
         self._tol = tol
         self._first = math.inf
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def appear(self) -> None:
-        with self._lock:
-            if not self._closed:
-                self._bars.start()
 
     def show(self, progress: Progress) -> None:
         self._first = min(self._first, progress.gap) if math.isinf(self._first) else self._first
         done = _closed(self._first, progress.gap, self._tol)
         self._bars.update(self._task, total=1.0, completed=done, text=_progress_text(progress))
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._bars.stop()
 
 
 def _closing_gap(console: Console) -> Bars:

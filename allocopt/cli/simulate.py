@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import math
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,17 +23,18 @@ from allocopt.base.json_data import json_number
 from allocopt.base.long_runs.differences import differences
 from allocopt.base.long_runs.store import DATABASE, stored_identity
 from allocopt.cli.app import (
-    SECONDS_BEFORE_PROGRESS,
     File,
     Json,
     NoiseVariance,
     Theta,
     app,
     given_bandit,
+    given_contexts,
     given_instance,
     print_json,
 )
 from allocopt.cli.insight.bound import WHY_BELOW
+from allocopt.cli.shell.late_bars import late
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
 from allocopt.cli.shell.running import say_interrupted
@@ -44,6 +44,7 @@ from allocopt.insight.bounds.times_optimal import times_optimal
 from allocopt.linear.assumptions import sentences
 from allocopt.model import programs
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.contexts import ContextualBandit
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import caveat
 from allocopt.play.simulation.compare import Comparison, compare
@@ -117,7 +118,8 @@ def simulate_command(
 ) -> None:
     """Simulate policies: exact pseudo-regret of many independent runs, beside c·log n.
 
-    With --out everything that is finished is kept: the same command goes on where it was stopped.
+    With --out everything that is finished is kept: the same command goes on where it was stopped. With contexts in the file each round
+    draws one by its weight, and pulls are those of pairs (context, arm).
     """
     # here, since both load numba, which takes half a second: the other commands do without
     from allocopt.play.simulation.conditions import Conditions
@@ -125,23 +127,33 @@ def simulate_command(
     from allocopt.policies.parsing import parse
 
     missing = "simulate needs θ: give it in the file or with --theta (gaps alone say nothing of rewards)"
-    bandit = given_bandit(given_instance(file, theta), noise_variance, missing)
+    instance = given_instance(file, theta)
+    contexts = instance.contexts is not None
+    bandit = (given_contexts if contexts else given_bandit)(instance, noise_variance, missing)
+    if factor is not None and contexts:
+        raise InvalidOption(
+            "--times-optimal: expected an instance without contexts, for which the bound is; leave it out"
+        )
     asked = [parse(text) for text in (policy or NAMES)]
+    if contexts and not policy:
+        asked = [one for one in asked if one.run_contexts is not None]
     names = [p.name for p in asked]
     for name in names:
         if names.count(name) > 1:
             raise InvalidOption(f"--policy: {name} is given twice")
     _check_targets(out, plot, force, file, theta)
     conditions = Conditions.checked(bandit, noise, assumed, delay, batch, blockwise)
+    for one in asked:
+        conditions.check_policy(one, one.name, False, contexts)
     _check_folder(out, bandit, horizon, runs, seed, conditions.as_json())
     client = None if dask is None else _client(dask)
     if client is not None and workers is not None:
         raise InvalidOption("--workers: expected nothing beside --dask (the cluster has its own), got both")
-    solution = solve(programs.regret(bandit))
+    solution = solve(programs.contextual(bandit) if isinstance(bandit, ContextualBandit) else programs.regret(bandit))
     constant = solution.value
-    if log and not len(bandit.suboptimal_arms):
+    if log and not bandit.gaps.any():
         raise InvalidOption("--log: every arm is optimal, and a regret of zero has no logarithm; leave it out")
-    bounds = [] if factor is None else _bounds(bandit, horizon, factor)
+    bounds = _bounds(bandit, horizon, factor) if factor is not None and isinstance(bandit, LinearBandit) else []
     results = []
     for one in asked:
         checkpoint = None if out is None else out / _folder_name(one.name)
@@ -194,7 +206,12 @@ def _just_begun(path: Path) -> bool:
 
 
 def _check_folder(
-    out: Path | None, bandit: LinearBandit, horizon: int, runs: int, seed: int, conditions: dict[str, Any]
+    out: Path | None,
+    bandit: LinearBandit | ContextualBandit,
+    horizon: int,
+    runs: int,
+    seed: int,
+    conditions: dict[str, Any],
 ) -> None:
     """A folder is of one experiment: its plot holds all policies on one instance, and would be lost to another's."""
     asked = {
@@ -247,15 +264,8 @@ def _bar(name: str, runs: int) -> Iterator[SimulationCallback]:
         return
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(escape(name), total=runs)
-    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, bar.start)  # not at the first report: a chunk may take minutes
-    timer.daemon = True
-    timer.start()
-    try:
+    with late(bar):  # not at the first report: a chunk may take minutes
         yield lambda done, of, seconds: bar.update(task, completed=done)
-    finally:
-        timer.cancel()
-        timer.join()  # or it might start the bar after it was stopped
-        bar.stop()
 
 
 def _recoveries(result: SimulationResult) -> int | None:

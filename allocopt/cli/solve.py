@@ -125,6 +125,7 @@ def solve_command(
         raise typer.Exit(1)
 
 
+_NO_THETA = "theta: expected θ, got none"
 _OPTIONS = {
     "horizon": Program.horizon, "width": Program.optimism, "epsilon": Program.best_arm, "m": Program.top_m,
     "tau": Program.threshold, "budget": Program.contextual,
@@ -162,13 +163,13 @@ def _build(
     if instance.theta is None:
         return _build_from_gaps(instance.arms, instance.gaps, program, noise, asked["horizon"])
     if program is Program.contextual:
-        return programs.contextual(given_contexts(instance, noise_variance), asked["budget"])
+        return programs.contextual(given_contexts(instance, noise_variance, _NO_THETA), asked["budget"])
     if program is Program.transductive:
         if instance.items is None:
             raise InvalidInstance('the file has no items: --program transductive needs "items" in a .json or .npz file')
         given = instance.arms, instance.items, instance.theta
         return programs.transductive(*given, 1.0 if noise is None else noise, labels=instance.labels)
-    bandit = given_bandit(instance, noise_variance, "theta: expected θ, got none")
+    bandit = given_bandit(instance, noise_variance, _NO_THETA)
     makers: dict[Program, Callable[[], AllocationProgram]] = {
         Program.regret: lambda: programs.regret(bandit),
         Program.horizon: lambda: _horizon(bandit, asked["horizon"]),

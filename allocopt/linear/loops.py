@@ -17,7 +17,7 @@ from numba import njit
 from allocopt.linear import dense
 from allocopt.linear.dense import DIAGONAL_SHIFT
 
-__all__ = ["ENTRY", "compiled_steps", "in_loops", "inside"]
+__all__ = ["ENTRY", "compiled_steps", "copied", "in_loops", "inside"]
 
 ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """numba's options for functions that Python calls."""
@@ -38,6 +38,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def inside(function: _Function) -> _Function:
     """Compile a function that only compiled ones call."""
     return cast(_Function, njit(**_INSIDE)(function))
+
+
+def copied(function: _Function) -> _Function:
+    """`inside`, for functions with one caller that mostly call others: numba copies their text into it (see `compiled_steps`)."""
+    return cast(_Function, njit(**_INSIDE, inline="always")(function))
 
 
 def _sums(function: _Function) -> _Function:
@@ -76,8 +81,18 @@ def compiled_steps(
 
 
 @inside
+def _zeros(height: Any, width: Any) -> Any:
+    result = np.empty((height, width))  # np.zeros takes three times as long to compile
+    for i in range(height):
+        for n in range(width):
+            result[i, n] = 0.0
+    return result
+
+
+@inside
 def lanes(n: Any) -> Any:
-    return range(n)
+    # unsigned: numba then adds no code for negative indices, and LLVM sees that entries are neighbours
+    return range(np.uint64(n))
 
 
 @inside
@@ -158,7 +173,7 @@ def fastest(change: Any, value: Any) -> Any:
 @inside
 def cross(left: Any, right: Any) -> Any:
     r, height, width = left.shape[0], left.shape[1], right.shape[1]
-    result = np.zeros((height, width))
+    result = _zeros(height, width)
     even = height - height % 2
     for c in range(
         0, r, 4
@@ -193,7 +208,7 @@ def weighted(columns: Any, weights: Any) -> Any:
     return result
 
 
-@inside
+@copied
 def gram(rows: Any, weights: Any) -> Any:
     scaled = np.empty(rows.shape)
     for j in range(rows.shape[0]):
@@ -224,7 +239,7 @@ def back(matrix: Any, x: Any) -> Any:
     return result
 
 
-@inside
+@copied
 def scaled_columns(matrix: Any, scale: Any) -> Any:
     result = np.empty(matrix.shape)
     for i in range(matrix.shape[0]):
@@ -254,14 +269,14 @@ def squared_lengths(columns: Any) -> Any:
     return result
 
 
-@inside
+@copied
 def add_products(matrix: Any, factor: Any, left: Any, right: Any) -> Any:
     for i in range(matrix.shape[0]):
         for n in range(matrix.shape[1]):
             matrix[i, n] += factor * left[i, n] * right[i, n]
 
 
-@inside
+@copied
 def add_diagonal(matrix: Any, diagonal: Any) -> Any:
     for i in range(len(diagonal)):
         matrix[i, i] += diagonal[i]
@@ -310,7 +325,7 @@ def _cholesky(matrix: Any, shift: Any) -> Any:
     return least, work
 
 
-@inside
+@copied
 def factorised(matrix: Any) -> Any:
     shift = DIAGONAL_SHIFT
     least, factor = _cholesky(matrix, shift)
@@ -342,7 +357,7 @@ def _substituted(factor: Any, x: Any) -> Any:
         x[c] = (y - factor[c, c + 1] * x[c + 1]) * factor[c, c]
 
 
-@inside
+@copied
 def solved(matrix: Any, factor: Any, right: Any) -> Any:
     solution = right.copy()
     _substituted(factor, solution)
@@ -359,7 +374,7 @@ def solved(matrix: Any, factor: Any, right: Any) -> Any:
 def whitener(columns: Any, alpha: Any, base: Any) -> Any:
     least, factor = _cholesky(weighted(columns, alpha), 0.0)
     r = len(factor)
-    basis = np.zeros((r, r))
+    basis = _zeros(r, r)
     for c in range(r - 1, -1, -1):  # the inverse of R, from the last row up
         basis[c, c] = factor[c, c]
         for e in range(c + 1, r):

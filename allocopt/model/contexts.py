@@ -16,7 +16,7 @@ from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise, noise_text
 
-__all__ = ["ContextualBandit"]
+__all__ = ["ContextualBandit", "checked_contexts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +81,11 @@ class ContextualBandit:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        contexts = tuple(_checked_context(m, rows) for m, rows in enumerate(_listed(self.contexts)))
-        widths = sorted({rows.shape[1] for rows in contexts})
-        if len(widths) > 1:
-            raise InvalidInstance(
-                f"contexts: expected arms with equally many coordinates, got {widths[0]} and {widths[-1]}"
-            )
+        contexts = checked_contexts(self.contexts)
+        dim = contexts[0].shape[1]
         theta = vector("theta", self.theta, InvalidInstance)
-        if len(theta) != widths[0]:
-            raise InvalidInstance(
-                f"theta: expected {widths[0]} entries (the arms have {widths[0]} columns), got {len(theta)}"
-            )
+        if len(theta) != dim:
+            raise InvalidInstance(f"theta: expected {dim} entries (the arms have {dim} columns), got {len(theta)}")
         starts = np.cumsum([0, *(len(rows) for rows in contexts)])
         pairs = int(starts[-1])
         given = None
@@ -177,6 +171,17 @@ class ContextualBandit:
             f"ContextualBandit(n_contexts={self.n_contexts}, n_arms={self.n_arms}, dim={self.dim}, "
             f"noise_variance={noise_text(self.noise_variance)})"
         )
+
+
+def checked_contexts(contexts: Any) -> tuple[Array, ...]:
+    """The arms of each context, all with equally many coordinates, or an error that says what is wrong."""
+    found = tuple(_checked_context(m, rows) for m, rows in enumerate(_listed(contexts)))
+    widths = sorted({rows.shape[1] for rows in found})
+    if len(widths) > 1:
+        raise InvalidInstance(
+            f"contexts: expected arms with equally many coordinates, got {widths[0]} and {widths[-1]}"
+        )
+    return found
 
 
 def _listed(contexts: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
-    from allocopt.policies.base import Player, Policy, Setting
+    from allocopt.policies.base import Policy, Setting
     from allocopt.policies.field.ao_ids import AOIDS
     from allocopt.policies.field.e4 import E4
     from allocopt.policies.field.oam import OAM
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` lo
     from allocopt.policies.linucb import LinUCB
     from allocopt.policies.parsing import parse
     from allocopt.policies.phase import Phase
+    from allocopt.policies.player import Player
     from allocopt.policies.tracking.allocation_tracking import AllocationTracking
     from allocopt.policies.tracking.end_of_optimism import EndOfOptimism
     from allocopt.policies.tracking.optimal_tracking import OptimalTracking
@@ -64,7 +65,7 @@ _MODULES = {
     "OptimalTracking": "tracking.optimal_tracking",
     "AllocationTracking": "tracking.allocation_tracking",
 }
-_OTHERS = {"Phase": "phase", "Player": "base", "Policy": "base", "Setting": "base", "parse": "parsing"}
+_OTHERS = {"Phase": "phase", "Player": "player", "Policy": "base", "Setting": "base", "parse": "parsing"}
 
 NAMES = tuple(_MODULES)
 """The policies of this package, by name."""

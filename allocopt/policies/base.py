@@ -77,7 +77,9 @@ from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.model.bandit import arm_matrix, checked_noise
+from allocopt.model.contexts import checked_contexts
 from allocopt.policies.phase import Phase
+from allocopt.policies.player import Player, checked_arm, checked_reward
 from allocopt.policies.rounds import PAUSE, Ledger, Offers, note_pull, play, play_blocks, play_contexts
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "Player",
     "Policy",
     "Setting",
+    "check_plays_contexts",
     "checked_arm",
     "checked_reward",
     "compiled",
@@ -250,61 +253,32 @@ class Policy:
         """
         return Player(self, Setting(arms, horizon, noise_variance), np.random.default_rng(rng))
 
+    def start_contexts(
+        self, contexts: Any, horizon: int, noise_variance: Any = 1.0, rng: np.random.Generator | int | None = None
+    ) -> Player:
+        """The same with contexts, one set of arms each: in turn ``choose(context)`` and ``update(arm, reward)``.
 
-class Player:
-    """A policy at play, one round at a time; made by ``policy.start``."""
+        Arms are numbered within their context here; variances, where they differ, are those of all pairs (context, arm) in turn.
 
-    def __init__(self, policy: Policy, setting: Setting, rng: np.random.Generator) -> None:
-        self.policy = policy
-        self.setting = setting
-        self.state = policy.initial_state(setting)
-        self.rng = rng
-        self.round = 1
-        """The round to be played next."""
-        self._chosen: int | None = None
-
-    def choose(self) -> int:
-        """The arm to play in this round; the same one until its reward has come."""
-        if self._chosen is None:
-            if self.round > self.setting.horizon:
-                raise InvalidOption(f"horizon: all {self.setting.horizon} rounds have been played")
-            arm = int(self.policy.choose(self.state, self.round, self.rng))
-            if arm == PAUSE:
-                self.policy.plan(self.state, self.round, self.setting)
-                arm = int(self.policy.choose(self.state, self.round, self.rng))
-            self._chosen = checked_arm(self.policy.name, arm, self.setting.n_arms, self.round)
-        return self._chosen
-
-    def update(self, arm: int, reward: float) -> None:
-        """Report the reward of the arm that ``choose`` returned."""
-        if arm != self.choose():
-            raise InvalidOption(f"arm: expected {self.choose()}, which was chosen for round {self.round}, got {arm!r}")
-        self.policy.update(self.state, self.round, self.choose(), checked_reward(reward, self.choose(), self.round))
-        self._chosen = None
-        self.round += 1
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        """The phases so far."""
-        return self.policy.phases(self.state, self.round - 1)
+        Examples
+        --------
+        >>> from allocopt.policies import LinUCB
+        >>> player = LinUCB().start_contexts([[[1, 0], [0, 1]], [[0.5, 0], [1, 1], [0, 0.2]]], horizon=100, rng=0)
+        >>> arm = player.choose(1)
+        >>> player.update(arm, 0.3)
+        >>> arm, player.choose(0)
+        (1, 1)
+        """
+        check_plays_contexts(self, self.name)
+        each = checked_contexts(contexts)
+        setting = Setting(np.concatenate(each), horizon, noise_variance, sizes=tuple(len(rows) for rows in each))
+        return Player(self, setting, np.random.default_rng(rng))
 
 
-def checked_arm(policy: str, arm: Any, n_arms: int, t: int) -> int:
-    """An arm that a policy chose, or an error that says what it chose instead."""
-    if isinstance(arm, bool) or not isinstance(arm, int | np.integer) or not 0 <= arm < n_arms:
-        raise InvalidOption(f"policy {policy}: expected an arm from 0 to {n_arms - 1} in round {t}, got {arm!r}")
-    return int(arm)
-
-
-def checked_reward(reward: Any, arm: int, t: int) -> float:
-    """A reward as a finite float, or an error that says where it came from."""
-    try:
-        number = float(reward)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInstance(f"reward: expected a number for arm {arm} in round {t}, got {reward!r}") from None
-    if not np.isfinite(number):
-        raise InvalidInstance(f"reward: expected a finite number for arm {arm} in round {t}, got {number!r}")
-    return number
+def check_plays_contexts(policy: Any, name: str) -> None:
+    """Refuse a policy that cannot be played with contexts."""
+    if not isinstance(policy, Policy) or policy.run_contexts is None:
+        raise InvalidOption(f"policy {name} cannot be played with contexts; LinUCB, LinTS and OAM can")
 
 
 def play_rounds(

@@ -16,11 +16,13 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray
 from allocopt.policies.base import Setting, compiled
 
-__all__ = ["REFRESH", "LeastSquares", "absorb", "absorb_first", "refresh"]
+__all__ = ["REFRESH", "LeastSquares", "absorb", "absorb_first", "factorise", "invert", "learn", "refresh"]
 
 REFRESH = 512
 """Rounds between two fresh factorisations. The rounding of an update is about 1e-16 times the shrinking of the widths since
 the last one, which is at most this; and the cost, O(kd² + d³), is shared by so many rounds."""
+
+_LEAST_PIVOT = 1e-300  # so that a matrix which is singular by rounding has an inverse
 
 
 class LeastSquares(NamedTuple):
@@ -135,6 +137,43 @@ def absorb(ls: Any, arm: Any, reward: Any) -> None:
 
 
 @compiled
+def learn(ls: Any, t: Any, arm: Any, reward: Any) -> None:
+    """The reward of round t: those of the spanner come first."""
+    if t <= len(ls.first):
+        absorb_first(ls, t - 1, reward)
+    else:
+        absorb(ls, arm, reward)
+
+
+@compiled
+def factorise(factor: Any) -> None:
+    """Cholesky, in place: the lower triangle of G becomes that of L, G = L Lᵀ."""
+    for a in range(len(factor)):
+        for b in range(a + 1):
+            total = factor[a, b]
+            for c in range(b):
+                total -= factor[a, c] * factor[b, c]
+            factor[a, b] = math.sqrt(max(total, _LEAST_PIVOT)) if a == b else total / factor[b, b]
+
+
+@compiled
+def invert(factor: Any, inverse: Any) -> None:
+    """G^-1 from its factor: its columns by two triangular solves each."""
+    r = len(factor)
+    for j in range(r):
+        for a in range(r):
+            total = 1.0 if a == j else 0.0
+            for b in range(a):
+                total -= factor[a, b] * inverse[b, j]
+            inverse[a, j] = total / factor[a, a]
+        for a in range(r - 1, -1, -1):
+            total = inverse[a, j]
+            for b in range(a + 1, r):
+                total -= factor[b, a] * inverse[b, j]
+            inverse[a, j] = total / factor[a, a]
+
+
+@compiled
 def refresh(ls: Any) -> None:
     """Factor, inverse, means, widths and volume from the pulls and the sums alone."""
     r, k = ls.features.shape
@@ -151,27 +190,12 @@ def refresh(ls: Any) -> None:
                 direction[a] += ls.sums[i] * x
                 for b in range(a + 1):
                     factor[a, b] += ls.pulls[i] * x * ls.features[b, i]
+    factorise(factor)
     volume = 0.0
     for a in range(r):
-        for b in range(a + 1):
-            total = factor[a, b]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            factor[a, b] = math.sqrt(total) if a == b else total / factor[b, b]
         volume += 2.0 * math.log(factor[a, a])
     ls.log_volume[0] = volume - (r * math.log(ls.ridge) if ls.ridge > 0.0 else 0.0)
-    # columns of G^-1 by two triangular solves each
-    for j in range(r):
-        for a in range(r):
-            total = 1.0 if a == j else 0.0
-            for b in range(a):
-                total -= factor[a, b] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
-        for a in range(r - 1, -1, -1):
-            total = inverse[a, j]
-            for b in range(a + 1, r):
-                total -= factor[b, a] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
+    invert(factor, inverse)
     for i in range(k):
         mean = width = 0.0
         for a in range(r):

@@ -151,13 +151,29 @@ def note_pulls(ledger: Any, t: Any, arm: Any, count: Any) -> None:
 
 
 @compiled
+def tell(update: Any, state: Any, ledger: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Teach the policy what is known after round t: its reward, or where rewards come late, those whose time has come."""
+    waiting = len(ledger.late_arms)
+    if waiting == 1:
+        update(state, t, arm, reward)
+        return
+    ledger.late_arms[t % waiting] = arm
+    ledger.late_rewards[t % waiting] = reward
+    told, known = ledger.told[0], max(t - ledger.delay, 0)
+    known -= known % ledger.batch
+    ledger.told[0] = known
+    while told < known:
+        told += 1
+        update(state, told, ledger.late_arms[told % waiting], ledger.late_rewards[told % waiting])
+
+
+@compiled
 def play(choose: Any, update: Any, state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
     """Rounds ``first`` to ``last``; returns the round to go on with (``last`` + 1, or where ``choose`` paused).
 
     Minus the round if ``choose`` returned something that is no arm.
     """
     k = len(ledger.means)
-    waiting = len(ledger.late_arms)
     for t in range(first, last + 1):
         waits = ledger.told[0] < ledger.opening < t
         arm = ledger.opening_arms[(t - 1) % ledger.opening] if waits else choose(state, t, rng)
@@ -165,21 +181,9 @@ def play(choose: Any, update: Any, state: Any, ledger: Any, first: Any, last: An
             return t if arm == PAUSE else -t
         reward = reward_of(ledger, arm, noise)
         note_pull(ledger, t, arm)
-        if waiting == 1:
-            told, known = t - 1, t
-        else:
-            if t <= ledger.opening:
-                ledger.opening_arms[t - 1] = arm
-            ledger.late_arms[t % waiting] = arm
-            ledger.late_rewards[t % waiting] = reward
-            told, known = ledger.told[0], max(t - ledger.delay, 0)
-            known -= known % ledger.batch
-            ledger.told[0] = known
-        while told < known:
-            told += 1
-            if waiting > 1:
-                arm, reward = ledger.late_arms[told % waiting], ledger.late_rewards[told % waiting]
-            update(state, told, arm, reward)
+        if t <= ledger.opening:
+            ledger.opening_arms[t - 1] = arm
+        tell(update, state, ledger, t, arm, reward)
     return last + 1
 
 
@@ -223,7 +227,7 @@ def play_contexts(
 ) -> Any:
     """As `play`, where each round draws a context and ``state.offered`` has the first pair of it and the first beyond it.
 
-    The context comes from the same stream as the rewards, so that all policies meet the same ones. Rewards are told at once.
+    The context comes from the same stream as the rewards, so that all policies meet the same ones.
     """
     contexts = len(offers.cumulative)
     for t in range(first, last + 1):
@@ -242,5 +246,5 @@ def play_contexts(
             return t if arm == PAUSE else -t
         reward = reward_of(ledger, arm, noise)
         note_pull(ledger, t, arm)
-        update(state, t, arm, reward)
+        tell(update, state, ledger, t, arm, reward)
     return last + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +20,7 @@ from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.roads.compiled_answer import MOST_ARMS, solution_of
-from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
+from allocopt.solving.roads.machine_code import compiled_kernel, pinned_road, say_if_slow
 from allocopt.solving.roads.machine_code import why_not_compiled as no_machine_code
 from allocopt.solving.solve import solve
 
@@ -33,11 +32,11 @@ _MANY_ARMS = (
 _MOST_QUOTIENTS = 256  # sets of free arms to remember; a few dozen bytes per entry of the arms each
 
 
-def why_not_compiled(n_arms: int, listed: bool) -> str:
+def why_not_compiled(n_arms: int, listed: bool, road: str | None = None) -> str:
     """Why compiled code is not used: too many arms, no numba, or (not ``listed``) arms that are no array in memory."""
     if n_arms > MOST_ARMS:
         return f"more than {MOST_ARMS} arms"
-    return no_machine_code() if listed else "arms that are not in memory"
+    return no_machine_code(road) if listed else "arms that are not in memory"
 
 
 def ordinary_solution(
@@ -49,6 +48,7 @@ def ordinary_solution(
     report: SurveyReport | None = None,
     last: Solution | None = None,
     callback: Callback | None = None,
+    road: str | None = None,
 ) -> Solution:
     """The answer of `allocopt.solve`, with the reason why it was asked in ``stats``; raises where the gaps are bad.
 
@@ -56,7 +56,8 @@ def ordinary_solution(
     """
     program = at_level(arms, gaps, level, report)
     start = last if last is not None and np.array_equal(last.program.free, program.free) else None
-    return solve(program, tol=tol, callback=callback, start=start).noting(compiled=False, not_compiled=reason)
+    found = solve(program, tol=tol, callback=callback, start=start, road=road)
+    return found.noting(compiled=False, not_compiled=reason)
 
 
 class Allocator:
@@ -77,8 +78,8 @@ class Allocator:
     Up to 100 arms are solved by compiled code (numba; the first call ever compiles it, later ones load it from disk). What
     that code cannot certify, and larger sets, go to `allocopt.solve`; ``stats["compiled"]`` says which it was, and
     ``stats["not_compiled"]`` why. Either begins from the last solution where the same arms are free (``stats["warm"]``).
-    Sets of millions of arms are used where they are: in memory, memory-mapped, on Dask. An allocator may be used by
-    several threads.
+    The environment variable ALLOCOPT_ROAD is read when an allocator is made, and holds for all its solves. Sets of millions of
+    arms are used where they are: in memory, memory-mapped, on Dask. An allocator may be used by several threads.
 
     Examples
     --------
@@ -105,6 +106,7 @@ class Allocator:
         self._survey = None if store is None else surveyed(store)
         self.arms: Any = getattr(self._source, "listed", self._source)
         self.n_arms, self.dim = self._source.shape
+        self._road = pinned_road()  # once: asking the environment takes as long as a fortieth of a solve
         self._own = np.zeros((0, 0))
         if self.n_arms <= MOST_ARMS and store is None:
             say_if_slow("Allocator")
@@ -147,10 +149,10 @@ class Allocator:
         k = self.n_arms
         if len(delta) != k:
             raise InvalidInstance(f"gaps: expected {k} entries, one per arm, got {len(delta)}")
-        kernel = compiled_kernel() if len(self._own) else None
+        kernel = compiled_kernel(self._road) if len(self._own) else None
         if kernel is None:
-            return self._ordinary(delta, why_not_compiled(k, self._survey is None), callback)
-        free = (delta == 0.0).tobytes()
+            return self._ordinary(delta, why_not_compiled(k, self._survey is None, self._road), callback)
+        free = delta.astype(bool).tobytes()  # which arms are free: 0 for those
         rows, rank = self._quotients.get(free) or self._quotient(kernel, free, delta)
         if rank < 0:
             return self._ordinary(delta, kernel.REASONS[-rank], callback)
@@ -170,8 +172,8 @@ class Allocator:
         self._last = (free, alpha, multipliers)
         report = info.tolist()
         report.append(time.perf_counter() - started)
-        delta.flags.writeable = False
-        program = Lazy(partial(horizon_at_level, self.arms, delta, self.level, None))
+        delta.setflags(write=False)
+        program = Lazy(horizon_at_level, self.arms, delta, self.level, None)
         return solution_of(program, self.tol, alpha, multipliers, report)
 
     def _quotient(self, kernel: ModuleType, free: bytes, gaps: Array) -> tuple[Array, int]:
@@ -198,7 +200,9 @@ class Allocator:
         failure: SolverFailed | None = None
         for source, report, last in ways:
             try:
-                solution = ordinary_solution(source, gaps, self.level, self.tol, reason, report, last, callback)
+                solution = ordinary_solution(
+                    source, gaps, self.level, self.tol, reason, report, last, callback, self._road
+                )
             except SolverFailed as error:
                 failure = error
                 continue

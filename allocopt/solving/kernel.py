@@ -15,19 +15,13 @@ __pycache__ where these are writable.
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import types
 
 from allocopt.base.compiling import garbage_collection_off, kept_on_disk, loaded
-from allocopt.base.machine import available_cores
 from allocopt.base.tolerances import LARGEST
 from allocopt.certify import compiled_certificate
 from allocopt.linear.loops import (
@@ -52,6 +46,7 @@ from allocopt.solving.kernel_codes import (
     SINGULAR,
 )
 from allocopt.solving.roads import compiled_formulas
+from allocopt.solving.roads.helper_process import Helper
 
 __all__ = [
     "CERTIFIED",
@@ -151,6 +146,12 @@ def solve_quotient(*arguments: Any) -> int:
         raise
 
 
+def _within(tol: float, info: Any) -> bool:
+    """Whether the bounds that were certified are as close as ``tol`` asks."""
+    lower, upper = info.item(0), info.item(1)  # Python's numbers, whose arithmetic takes a tenth of the time of numpy's
+    return bool(upper - lower <= tol * _STRICTLY * lower)
+
+
 def _solve_quotient(
     quotient_rows: Any,
     r: Any,
@@ -190,7 +191,7 @@ def _solve_quotient(
         if form == compiled_formulas.DIRECTIONS:
             certify(arms, found, False, costs, gap_error, alpha, multipliers, info)
             info[3], info[4] = 0.0, 0.0
-            return CERTIFIED_BY_FORMULA if info[1] - info[0] <= tol * _STRICTLY * info[0] else NOT_CONVERGED
+            return CERTIFIED_BY_FORMULA if _within(tol, info) else NOT_CONVERGED
     # try the arms that the known pair uses first: most often they suffice, which the certificate, over all arms, decides
     for some in (in_use, columns) if r <= in_use.shape[1] < len(which) else (columns,):
         n = some.shape[1]
@@ -202,7 +203,7 @@ def _solve_quotient(
             continue
         for tidied in (True, False):  # untidied only where tidying made the certificate worse
             certify(arms, found, tidied, costs, gap_error, alpha, multipliers, info)
-            if info[1] - info[0] <= tol * _STRICTLY * info[0]:
+            if _within(tol, info):
                 info[3], info[4] = spent, warm
                 return CERTIFIED
             if some is in_use:
@@ -222,17 +223,14 @@ _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, 
 _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
     "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
-    "units": (_CONSTANT, _MATRIX),
 }
 _HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
     "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
     "closed_form": (_MATRIX, _VECTOR),
     "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
+    "units": (_CONSTANT, _MATRIX),
 }
-
-
-_IN_HELPER = "from allocopt.solving import kernel; kernel.compile_in_helper()"
 
 
 def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
@@ -251,33 +249,10 @@ def load() -> bool:
     return all(loaded(globals()[name], signature) for name, signature in (_THIS_PROCESS | _HELPER_PROCESS).items())
 
 
-def make() -> None:
-    """Compile what is not on disk yet."""
+def make(helper: Helper | None) -> None:
+    """Compile what is not on disk yet, with the help of a process that runs `compile_in_helper`."""
     started = time.perf_counter()
-    helper = _helper()
-    try:
-        _compile(_THIS_PROCESS)
-        if helper is not None:  # it has the smaller half; if it takes much longer something is wrong with it
-            with suppress(subprocess.TimeoutExpired):
-                helper.wait(timeout=5.0 + time.perf_counter() - started)
-    finally:
-        if helper is not None:
-            helper.kill()
-            helper.wait()
+    _compile(_THIS_PROCESS)
+    if helper is not None:  # it has half of the work; if it takes much longer something is wrong with it
+        helper.wait(5.0 + time.perf_counter() - started)
     _compile(_HELPER_PROCESS)
-
-
-def _helper() -> subprocess.Popen[bytes] | None:
-    """A process that runs `compile_in_helper`; None where one would not help. If it fails this process does its work."""
-    if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
-        return None
-    package = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", _IN_HELPER],
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except OSError:
-        return None

@@ -13,18 +13,18 @@ import allocopt as ao
 SIZES = ((20, 500), (20, 10**4), (50, 10**4), (20, 10**6))
 HUGE = (5, 10**7)
 RATIO = 3.0
-MOST_SECONDS = 120.0
+MOST_SECONDS = 60.0
 
 
 def away_steps(points: np.ndarray, tol: float) -> tuple[float, float]:
-    """Seconds until max g/d <= 1 + tol and min g/d >= 1 − tol on the support, and the gap reached: about twenty lines."""
+    """Processor seconds until max g/d <= 1 + tol and min g/d >= 1 − tol on the support, and the gap reached: about twenty lines."""
     k, d = points.shape
-    start = time.perf_counter()
+    start = time.process_time()
     weights = np.zeros(k)
     weights[np.random.default_rng(0).choice(k, 2 * d, replace=False)] = 1 / (2 * d)
     inverse = np.linalg.inv((points * weights[:, None]).T @ points)
     g = np.einsum("ij,ij->i", points @ inverse, points)
-    while time.perf_counter() - start < MOST_SECONDS:
+    while time.process_time() - start < MOST_SECONDS:
         up = int(np.argmax(g))
         support = np.flatnonzero(weights)
         down = int(support[np.argmin(g[support])])
@@ -40,7 +40,7 @@ def away_steps(points: np.ndarray, tol: float) -> tuple[float, float]:
         g = (g - factor * (points @ image) ** 2) / (1 - step)
         weights *= 1 - step
         weights[i] = max(weights[i] + step, 0.0) if step > -weights[i] / (1 + weights[i]) else 0.0
-    return time.perf_counter() - start, float(max(g.max() / d - 1, 0.0))
+    return time.process_time() - start, float(max(g.max() / d - 1, 0.0))
 
 
 def section_designs(quick: bool, folder: Path) -> str:
@@ -56,14 +56,16 @@ def section_designs(quick: bool, folder: Path) -> str:
                 sharper = ao.solve(ao.programs.g_optimal(rows), tol=1e-8)
         seconds, reached = away_steps(rows, TOL)
         met = (
-            seconds >= RATIO * rough.wall
-            and sharp.wall <= 2 * rough.wall
+            seconds >= RATIO * rough.processor
+            and sharp.processor <= 2 * rough.processor
             and max(solution.gap, 100 * sharper.gap) <= TOL
         )
-        say(f"({dim}, {power(arms)}): {rough.wall:.3g} s, 1e-8 {sharp.wall:.3g} s, away steps {seconds:.3g} s")
+        say(
+            f"({dim}, {power(arms)}): {rough.processor:.3g} s, 1e-8 {sharp.processor:.3g} s, away steps {seconds:.3g} s"
+        )
         lines.append([
-            f"({dim}, {power(arms)})", f"{rough.wall:.4f}", f"{solution.gap:.1e}", f"{sharp.wall:.4f}", f"{sharper.gap:.1e}",
-            f"{seconds:.3f}", f"{reached:.0e}", f"{seconds / rough.wall:.1f}", verdict(met),
+            f"({dim}, {power(arms)})", f"{rough.processor:.4f}", f"{solution.gap:.1e}", f"{sharp.processor:.4f}", f"{sharper.gap:.1e}",
+            f"{seconds:.3f}", f"{reached:.0e}", f"{seconds / rough.processor:.1f}", verdict(met),
         ])  # fmt: skip
     if not quick:
         rows, _ = unit_arms(*HUGE)
@@ -73,10 +75,10 @@ def section_designs(quick: bool, folder: Path) -> str:
         lines.append(
             [
                 f"({HUGE[0]}, {power(HUGE[1])})",
-                f"{clock.wall:.3f}",
+                f"{clock.processor:.3f}",
                 f"{solution.gap:.1e}",
                 *[""] * 5,
-                verdict(clock.wall < 10),
+                verdict(clock.processor < 10),
             ]
         )
     head = [
@@ -93,7 +95,8 @@ def section_designs(quick: bool, folder: Path) -> str:
     return f"""## G-optimal designs
 
 `solve(g_optimal(points))` beside plain away-step Frank–Wolfe for the D-optimal design, whose gap proves nothing of the G-optimal one.
-At least {RATIO:g} times as fast, and 1e-8 within twice the time of 1e-6. Frank–Wolfe is stopped after {MOST_SECONDS:g} s.
+At least {RATIO:g} times as fast, and 1e-8 within twice the time of 1e-6. Processor seconds of all threads together, the least of 3 for
+designs; Frank–Wolfe is stopped after {MOST_SECONDS:g} s.
 
 {table(head, lines)}
 """

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from allocopt.base.lazy import Lazy, lazy_fields, payload
+from allocopt.base.lazy import Lazy, LazyParts, lazy_fields, payload
 
 
 @lazy_fields("first", "second")
@@ -66,6 +66,21 @@ def test_a_payload_is_what_was_given_whether_or_not_it_was_read():
     assert record.first == "x"
     assert payload(record, "first") is lazy
     assert payload(record, "second") == 7
+
+
+def test_fields_that_are_parts_of_one_value_are_made_together_and_once():
+    made = []
+
+    def make(third):
+        made.append(third)
+        return Record("x", second="y", third=third)
+
+    both = LazyParts(make, 5)
+    record = Record(both, second=both)
+    assert made == []
+    assert (record.second, record.first, record.first) == ("y", "x", "x")
+    assert made == [5]
+    assert dataclasses.replace(record, third=4) == Record("x", second="y", third=4)
 
 
 def test_an_error_while_it_is_made_reaches_whoever_asks_each_time():

@@ -129,6 +129,11 @@ def test_what_is_fixed_costs_what_it_may_cost(offset, doubt):
     assert bounds.gap == (bounds.upper - bounds.lower) / bounds.lower
 
 
+def test_prices_that_underflow_prove_nothing():
+    for upper in (None, np.full(2, np.inf)):
+        assert certificate.best_scale(1.0, np.zeros(2), upper) == (0.0, 0.0)
+
+
 def test_feasible_allocations_stay_so_when_rounded():
     """Scaled by the worst constraint, with room for the roundings of the way back to the program's units."""
     rng = np.random.default_rng(3)

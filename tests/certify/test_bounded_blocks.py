@@ -314,6 +314,34 @@ def test_what_is_left_out_of_a_list_counts_as_the_rest():
         assert problem.price(pool, part, alpha, lam).bounds.lower > 0
 
 
+def test_what_one_block_leaves_out_of_its_list_counts_as_the_rest():
+    arms, theta = arms_of(2)
+    with in_blocks(rows=100, keep=1):
+        problem = StreamedProblem(program_of("optimism", arms, theta, 2))
+        pool = problem.playable(np.arange(6))
+        frame = frame_of(problem.part(pool), np.full(len(pool), 0.25), np.ones(len(pool)))
+        few = problem.scan_bounded(frame, 0.0, 0.0, 1)
+        others = problem.playable(np.arange(40))
+        every = problem.part(others)
+    assert len(few.targets) == len(few.features) == 3
+    norm2, prices, errors = images(frame, every.features)
+    g = frame.most_constraint(norm2, errors) * every.ratios**2
+    p = frame.most_price(prices, norm2, errors)
+    assert few.rest_constraint == pytest.approx(g[~np.isin(others, few.targets)].max(), rel=1e-9)
+    assert few.rest_price == pytest.approx(p[~np.isin(others, few.features)].max(), rel=1e-9)
+
+
+def test_every_copy_within_bounds_is_listed_for_each_has_its_own():
+    arms, theta = arms_of(2, 10)
+    arms = np.repeat(arms, 3, axis=0)
+    with in_blocks(rows=100, keep=100):
+        problem = StreamedProblem(program_of("optimism", arms, theta, 2))
+        pool = problem.playable(np.arange(len(arms)))
+        frame = frame_of(problem.part(pool), np.full(len(pool), 0.25), np.ones(len(pool)))
+        found = problem.scan_bounded(frame, 0.0, 0.0, 0)
+    assert sorted(found.features.tolist()) == sorted(found.targets.tolist()) == pool.tolist()
+
+
 def test_reports_are_merged_with_what_they_left_out():
     with in_blocks():
         problem = StreamedProblem(program_of("optimism", *arms_of(2), 2))

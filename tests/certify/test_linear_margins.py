@@ -153,6 +153,26 @@ def test_what_is_over_the_bounds_is_paid_with_its_margins():
     assert abs(rational(gain) + exact) <= 2 * U * exact
 
 
+def test_what_may_underflow_is_made_up_for_wherever_a_multiplier_is_positive():
+    given = limits([[1, 0], [0, 1]], [0.0, 0.0])
+    assert evaluation.most_rent(given, np.array([1.0, 0.0])) == evaluation.TINY > 0
+    assert evaluation.most_rent(given, np.zeros(2)) == 0.0
+
+
+def test_margins_are_taken_of_losses_too(monkeypatch):
+    """A floor whose multiplier pays for more than the arm costs: u (c − μ) < 0 is the gain, −μ·floor the rent."""
+    framed(monkeypatch, 0.0)
+    floor = limits([[-1]], [-2.0], sizes=[2.0])
+    problem = Canonical(np.ones((1, 1)), np.full((1, 1), 0.5), np.zeros((0, 1)), upper=np.array([2.0]), limits=floor)
+    found = evaluate(problem, np.array([2.0]), np.ones(1), np.array([3.0])).lower
+    pad = 1 + gamma(4 + 64)
+    charge = 1 - 3 - gamma(1 + 8) * (1 + gamma(8)) * (1 + 3)
+    gain, rent = 2 * pad * charge * (1 + gamma(1 + 8)), -6 + gamma(1 + 1 + 16) * 3 * (2 + 2)
+    lower = (gain - rent - 8 * U * (abs(gain) + abs(rent))) / pad
+    assert abs(rational(found) - lower * (1 - 4 * U)) <= 24 * U
+    assert rational(found) <= 2  # which is what playing twice costs
+
+
 def test_sums_of_known_rows_have_a_margin_of_their_own(monkeypatch):
     framed(monkeypatch, 2.0)
     n = 4000

@@ -8,6 +8,7 @@ from exactly import U, rational, solved
 
 import allocopt as ao
 from allocopt.base.errors import Infeasible, SolverFailed
+from allocopt.certify import reduction
 from allocopt.certify.exact_arithmetic.program import exact_program
 from allocopt.certify.reduction import bound_error, data_error, reduce
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
@@ -312,3 +313,17 @@ def test_only_what_is_fixed_is_known_beforehand():
     assert np.count_nonzero(reduce(known).canonical.base) == len(reduce(known).canonical.base) == 1
     free = ao.AllocationProgram(np.eye(2), [0.0, 1.0], np.eye(2), [1.0, 1.0], [1.0, 0.0])
     assert reduce(free).canonical.base.shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("costs", "usual"),
+    [
+        ([0.0, 0.25, 0.25], 0.25),
+        ([0.0, 1.0, 1.0], 1.0),
+        ([0.0, 0.0], 1.0),
+        ([0.0, 3.0, 40.0], 8.0),
+        ([2.0**-90, 0.0], 2.0**-90),
+    ],
+)
+def test_arms_that_cost_nothing_get_a_unit_of_the_usual_size(costs, usual):
+    assert reduction._units(np.array(costs)).tolist() == [cost or usual for cost in costs]

@@ -5,19 +5,15 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 import allocopt as ao
-from allocopt.cli import display
 from allocopt.cli import main as cli
 from allocopt.cli import solve as solve_module
-from allocopt.model.progress import Progress
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]
@@ -464,26 +460,3 @@ def test_running_out_of_memory_is_one_error_line(files, main, monkeypatch):
 
     monkeypatch.setattr(solve_module, "solve", greedy)
     is_one_error_line(main("solve", files / "i.json"), "memory")
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_progress_line_appears_on_terminals_even_before_there_is_news(terminal, monkeypatch, capsys):
-    monkeypatch.setattr(display, "SECONDS_BEFORE_PROGRESS", 0.02)
-    monkeypatch.setattr(display, "Console", lambda stderr: Console(stderr=stderr, force_terminal=terminal, width=200))
-    with display.progress_line("looking", 1e-6) as callback:
-        time.sleep(0.3)
-        seen = capsys.readouterr().err
-        assert ("looking" in seen) is terminal
-        callback(Progress("active-set", 3, 7.5, 8.5, 0.1333, 0.2, 1234))
-        time.sleep(0.3)
-    seen = capsys.readouterr().err
-    assert (
-        "step 3, 1,234 arms alive: value in [7.5, 8.5], gap 1.3e-01" in re.sub(r"\x1b\[[\d;]*m", "", seen)
-    ) is terminal
-
-
-def test_a_quick_answer_leaves_no_progress_line_behind(monkeypatch, capsys):
-    monkeypatch.setattr(display, "Console", lambda stderr: Console(stderr=stderr, force_terminal=True))
-    with display.progress_line("looking", 1e-6) as callback:
-        callback(Progress("active-set", 3, 7.5, 8.5, 0.1333, 0.2))
-    assert "looking" not in capsys.readouterr().err

@@ -13,6 +13,7 @@ from simulating import BANDIT, same, snapshot
 import allocopt as ao
 from allocopt.cli import main as cli
 from allocopt.cli import simulate as command  # adds the command
+from allocopt.cli.shell import late_bars
 from allocopt.play.simulation.result import load_simulation
 from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import LinTS
@@ -127,7 +128,7 @@ def test_figures_of_the_table_are_never_cut_off(main, monkeypatch, tmp_path):
 
 def test_the_bar_comes_before_the_first_runs_are_finished_and_only_on_a_terminal(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(command, "SECONDS_BEFORE_PROGRESS", 0.05)
+    monkeypatch.setattr(late_bars, "SECONDS_BEFORE_PROGRESS", 0.05)
     for terminal in (True, False):
         console = Console(file=screen, force_terminal=terminal, width=100)
         monkeypatch.setattr(command, "Console", lambda console=console, **_: console)
@@ -205,3 +206,47 @@ def test_other_worlds_and_the_comparison_with_the_first_policy(instance, main, t
     assert (code, "conditions has nothing there and" in err) == (2, True)
     code, _, err = main(*common, "--blockwise")
     assert (code, "looks at every reward" in err) == (2, True)
+
+
+CONTEXTS = {"contexts": [[[1, 0], [0, 1], [0.9, 0.2]], [[0.5, 0], [0.4, 0.1]]], "theta": [1, 0.2], "weights": [3, 1]}
+
+
+def test_contexts_are_simulated_by_the_policies_that_can(main, tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(CONTEXTS))
+    code, out, err = main(path, "-n", 300, "-r", 3, "--delay", 2, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    bandit = ao.ContextualBandit(*CONTEXTS.values())
+    assert [p["policy"] for p in document["policies"]] == ["LinUCB", "LinTS", "OAM"]
+    assert document["c"] == ao.solve(ao.programs.contextual(bandit)).value
+    for found in document["policies"]:
+        r = simulate(found["policy"], bandit, 300, 3, rng=0, delay=2)
+        assert found["mean_pulls"] == r.pulls.mean(axis=0).tolist()
+    code, out, err = main(path, "-n", 300, "-r", 3, "-p", "LinTS", "--out", tmp_path / "kept")
+    assert (code, err) == (0, "")
+    assert "c·log n" in out
+    path.write_text(json.dumps({**CONTEXTS, "weights": [1, 1]}))
+    code, out, err = main(path, "-n", 300, "-r", 3, "-p", "LinTS", "--out", tmp_path / "kept")
+    assert code == 2
+    assert "holds another experiment" in err
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "words"),
+    [
+        (CONTEXTS, ["-p", "UCB"], "policy UCB cannot be played with contexts; LinUCB, LinTS and OAM can"),
+        (CONTEXTS, ["--times-optimal", 2], "--times-optimal: expected an instance without contexts"),
+        (CONTEXTS, ["-p", "LinTS", "--blockwise"], "blockwise: expected False with contexts"),
+        ({"contexts": CONTEXTS["contexts"]}, [], "simulate needs θ"),
+        ({**CONTEXTS, "weights": [1, 0]}, [], "weights: expected entries > 0"),
+        ({**CONTEXTS, "weights": [1, 2, 3]}, [], "weights: expected 2 entries, got 3"),
+        ({"arms": [[1, 0], [0, 1]], "theta": [1, 0], "weights": [1, 1]}, [], "weights: expected contexts beside them"),
+    ],
+)
+def test_contexts_that_cannot_be_simulated_are_refused_in_one_line(main, tmp_path, file, options, words):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(file))
+    code, out, err = main(path, "-n", 300, "-r", 3, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err

@@ -184,7 +184,7 @@ def test_more_arms_than_the_compiled_method_takes_are_solved_all_the_same():
 
 
 def test_without_numba_everything_is_solved_by_the_ordinary_path(monkeypatch):
-    monkeypatch.setattr("allocopt.solving.allocator.compiled_kernel", lambda: None)
+    monkeypatch.setattr("allocopt.solving.allocator.compiled_kernel", lambda road: None)
     s = Allocator([[1, 0], [0, 1], [0.99, 0.02]]).solve([0, 1, 0.01])
     assert s.value == pytest.approx(8)
     assert s.stats["not_compiled"] == "numba does not work here"

@@ -171,6 +171,17 @@ def test_the_road_is_pinned_by_argument_or_environment(monkeypatch):
         ao.regret_constant(bandit.arms, bandit.theta, road="quick")
 
 
+def test_an_allocator_keeps_the_road_that_it_was_made_with(monkeypatch):
+    bandit = random_unit(3, 8, seed=0)
+    free = ao.Allocator(bandit.arms)
+    monkeypatch.setenv("ALLOCOPT_ROAD", "numpy")
+    pinned = ao.Allocator(bandit.arms)
+    assert free.solve(bandit.gaps).stats["road"] == "compiled"
+    monkeypatch.delenv("ALLOCOPT_ROAD")
+    stats = pinned.solve(bandit.gaps).stats
+    assert (stats["road"], stats["not_compiled"]) == ("numpy", "ALLOCOPT_ROAD is numpy")
+
+
 def run(code, **environment):
     return subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
@@ -266,7 +277,7 @@ def test_machine_code_of_another_version_is_not_taken(monkeypatch):
     monkeypatch.setattr(roads, "_loaded", [])
     monkeypatch.setattr(roads, "_stale", [])
     monkeypatch.setattr(kernel, "load", lambda: False)
-    monkeypatch.setattr(kernel, "make", lambda: pytest.fail("it was compiled"))
+    monkeypatch.setattr(kernel, "make", lambda helper: pytest.fail("it was compiled"))
     bandit = random_unit(3, 8, seed=0)
     for _ in range(2):
         assert ao.regret_constant(bandit.arms, bandit.theta).stats["road"] == "numpy"

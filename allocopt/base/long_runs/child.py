@@ -113,5 +113,5 @@ def _limit_memory(more: int | None) -> None:
     with open("/proc/self/statm", encoding="ascii") as statm:
         used = int(statm.read().split()[5]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = hard if more is None else used + more
+    wanted = hard if more is None else min(used + more, sys.maxsize)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))

@@ -34,14 +34,21 @@ class Limits(NamedTuple):
     bytes: int | None = None
     """Of memory, beyond what the process has when it is called."""
 
+    @classmethod
+    def of(cls, seconds: float | None, gigabytes: float | None) -> Limits:
+        """From what users give; more bytes than there can be are all there are."""
+        return cls(seconds, None if gigabytes is None else int(min(gigabytes * 1e9, float(2**62))))
+
 
 class Trouble(Exception):
     """A call ended its process, or had to be ended with it."""
 
-    def __init__(self, words: str, *, late: bool = False) -> None:
+    def __init__(self, words: str, *, late: bool = False, outside: bool = False) -> None:
         super().__init__(words)
         self.late = late
         """Whether it was ended because its time was over; else it died by itself, or by somebody's hand."""
+        self.outside = outside
+        """Whether it was a worker of a cluster that died, for whatever reason, and perhaps before it came to the call."""
 
 
 class Children:
@@ -149,7 +156,7 @@ class _Child:
             late.set()
             self.kill()
 
-        timer = None if seconds is None else threading.Timer(seconds, end_it)
+        timer = None if seconds is None else threading.Timer(min(seconds, threading.TIMEOUT_MAX), end_it)
         if timer is not None:
             timer.daemon = True
             timer.start()

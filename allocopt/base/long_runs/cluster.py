@@ -176,12 +176,10 @@ def _outcome(client: Any, future: Any, arguments: tuple[Any, ...]) -> Outcome:
     try:
         return Outcome(arguments, _waited(client, future))
     except _distributed("client").KilledWorker:
-        return Outcome(
-            arguments, trouble=Trouble("its process ended, as did every worker of the cluster that took it up")
-        )
+        return Outcome(arguments, trouble=Trouble("every worker of the cluster that took it up ended", outside=True))
     except CANCELLED:
         _threads(client)  # or the client itself is gone
-        return Outcome(arguments, trouble=Trouble("was cancelled by the cluster"))
+        return Outcome(arguments, trouble=Trouble("was cancelled by the cluster", outside=True))
 
 
 def _waited(client: Any, future: Any) -> Any:

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidOption
-from allocopt.base.long_runs.differences import MOST_LISTED, canonical_text
+from allocopt.base.errors import InvalidOption, MethodUnavailable
+from allocopt.base.long_runs.differences import MOST_LISTED, canonical_text, differences
+from allocopt.base.long_runs.own_code import code_digest
 from allocopt.base.version import __version__
 
-__all__ = ["described", "installed", "versions"]
+__all__ = ["check_same", "described", "installed", "versions"]
 
 _BLOCK_BYTES = 1 << 24  # of an array, hashed at a time: a memory-mapped one need not fit into memory
 _NOT_MEMBERS = (
@@ -61,11 +62,11 @@ def described(name: str, value: Any) -> Any:
 
 
 @functools.cache
-def versions() -> dict[str, str | None]:
-    """Of what the last digits, and the random numbers, of a result depend on."""
-    found: dict[str, str | None] = {
+def versions() -> dict[str, Any]:
+    """Of what the last digits, and the random numbers, of a result depend on; of allocopt itself also its code."""
+    found: dict[str, Any] = {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "allocopt": __version__,
+        "allocopt": {"version": __version__, "code": code_digest()},
     }
     for name in ("numpy", "scipy", "numba"):
         try:
@@ -73,6 +74,16 @@ def versions() -> dict[str, str | None]:
         except importlib.metadata.PackageNotFoundError:
             found[name] = None
     return found
+
+
+def check_same(expected: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuse to work in a process, perhaps on another machine, whose versions or code are not those of whoever asks for it."""
+    if here != expected:
+        what = "; ".join(differences(expected, here))
+        raise MethodUnavailable(
+            f"workers: expected the same allocopt, Python and numpy as in the process that started them, but {what} "
+            "(there: that process; here: a worker)"
+        )
 
 
 class _Describer:

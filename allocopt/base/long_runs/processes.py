@@ -20,7 +20,7 @@ TRIES = 3
 
 
 class WorkerDied(AllocoptError):
-    """Worker processes were killed, ran out of memory or crashed, again and again."""
+    """Worker processes were killed, ran out of memory or crashed, again and again, or took longer than they may."""
 
 
 class Outcome(NamedTuple):
@@ -37,33 +37,53 @@ def may_start_processes() -> bool:
     return os.getpid() == _IMPORTED_BY and not multiprocessing.current_process().daemon and bool(sys.executable)
 
 
+def _unlimited(_: tuple[Any, ...]) -> Limits:
+    return Limits()
+
+
+def _the_same_work(_: tuple[Any, ...]) -> str:
+    return "the same work"
+
+
 def finished_results(
-    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    workers: int,
+    limits: Callable[[tuple[Any, ...]], Limits] = _unlimited,
+    named: Callable[[tuple[Any, ...]], str] = _the_same_work,
 ) -> Generator[Any, None, None]:
     """What ``function`` returns for each of the calls, in the order in which they are finished.
 
     ``calls`` may be long: they are taken as workers become free. A call whose process dies is made again in another one.
     Closing the generator ends the work under way.
     """
-    yield from results_of(lambda todo: outcomes(function, todo, workers, lambda _: Limits()), calls)
+    yield from results_of(lambda todo: outcomes(function, todo, workers, limits), calls, named)
 
 
 def results_of(
     outcomes_of: Callable[[Iterable[tuple[Any, ...]]], Generator[Outcome | None, None, None]],
     calls: Iterable[tuple[Any, ...]],
+    named: Callable[[tuple[Any, ...]], str] = _the_same_work,
 ) -> Generator[Any, None, None]:
-    """The results of calls, each of which is made again when its process dies; `WorkerDied` if that happens again and again."""
+    """The results of calls, each of which is made again when its process dies; `WorkerDied` if that happens again and again.
+
+    A call that takes too long is not made again. ``named`` says of a call, in words, what it was.
+    """
     todo = _Again(calls)
     found = outcomes_of(todo)
     try:
         for outcome in found:
             if outcome is None:
                 continue
-            if outcome.trouble is None:
-                yield outcome.result
-            elif todo.failed(outcome.arguments) >= TRIES:
+            arguments, result, trouble = outcome
+            trouble = result if isinstance(result, Trouble) else trouble  # of a child of a cluster's worker
+            if trouble is None:
+                yield result
+            elif trouble.late:
+                raise WorkerDied(f"workers: {named(arguments)} {trouble}; what a folder holds is kept")
+            elif todo.failed(arguments) >= TRIES:
                 raise WorkerDied(
-                    f"workers: {TRIES} processes died of the same work ({outcome.trouble}): killed, out of memory, or crashed by your "
+                    f"workers: {TRIES} processes died of {named(arguments)} ({trouble}): killed, out of memory, or crashed by your "
                     "own code; what a folder holds is kept"
                 )
     finally:

@@ -138,7 +138,8 @@ def _exact_gaps(bandit: LinearBandit | ContextualBandit) -> Row:
     gaps: Row = []
     for size in bandit.sizes if isinstance(bandit, ContextualBandit) else (len(means),):
         own = means[len(gaps) : len(gaps) + size]
-        gaps += [max(own) - mean for mean in own]
+        best = max(own)
+        gaps += [best - mean for mean in own]
     for i in bandit.optimal_arms.tolist():
         gaps[i] = fmpq(0)
     return gaps

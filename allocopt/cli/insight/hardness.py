@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,6 @@ from allocopt.base.atomic_files import whole_file
 from allocopt.base.errors import InvalidOption, MethodUnavailable
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.cli.app import (
-    SECONDS_BEFORE_PROGRESS,
     File,
     Json,
     NoiseVariance,
@@ -29,6 +27,7 @@ from allocopt.cli.app import (
     given_instance,
     print_json,
 )
+from allocopt.cli.shell.late_bars import late
 from allocopt.cli.shell.outputs import Force, check_output
 from allocopt.cli.shell.plain_text import new_console
 from allocopt.cli.shell.tables import fitted_table
@@ -138,17 +137,8 @@ def _progress() -> Iterator[tuple[StepCallback, Any]]:
     def watch(progress: Progress) -> None:
         status.update(f"hardness: {progress.method}, step {progress.iteration}, gap {progress.gap:.1e}")
 
-    timer = threading.Timer(SECONDS_BEFORE_PROGRESS, status.start)
-    timer.daemon = True
-    if console.is_terminal:
-        timer.start()
-    try:
+    with late(status) if console.is_terminal else contextlib.nullcontext():
         yield tell, watch
-    finally:
-        timer.cancel()
-        if timer.is_alive():
-            timer.join()  # it may be just about to start the display
-        status.stop()
 
 
 def _show(report: Sequence[Section], written: Sequence[Path]) -> None:

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from allocopt.actions.spanner import barycentric_spanner
 from allocopt.cli.app import File, Json, app, print_json
+from allocopt.cli.shell.late_bars import read_with_progress
 from allocopt.cli.shell.plain_text import new_console
-from allocopt.insight.instances.files import read_instance
 
 
 @app.command()
@@ -20,7 +20,7 @@ def spanner(
     as_json: Json = False,
 ) -> None:
     """A barycentric spanner: arms such that every arm is a combination of them with coefficients in [−C, C]."""
-    arms = read_instance(file).arms
+    arms = read_with_progress(file).arms
     result = barycentric_spanner(arms, c)
     if as_json:
         print_json({"indices": result.indices.tolist(), "C": result.C, "coefficients": result.coefficients.tolist()})

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from allocopt.base.json_data import json_data
-from allocopt.cli.app import SECONDS_BEFORE_PROGRESS, Json, app, print_json
+from allocopt.cli.app import Json, app, print_json
+from allocopt.cli.shell.late_bars import SECONDS_BEFORE_PROGRESS
 from allocopt.cli.shell.plain_text import new_console
 from allocopt.cli.shell.running import say_interrupted
 from allocopt.insight.study.spec import StudySpec

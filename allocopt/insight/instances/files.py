@@ -48,6 +48,8 @@ class Instance:
     """What is to be found among, for transductive programs."""
     contexts: tuple[int, ...] | None = None
     """How many arms each context has, one context after the other."""
+    weights: Array | None = None
+    """How often each context comes."""
 
 
 def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Instance:
@@ -81,7 +83,11 @@ def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Ins
             noise = checked_noise(noise, len(arms), InvalidInstance)
         labels = checked_labels(entries.get("labels"), len(arms))
         items = None if entries.get("items") is None else matrix("items", entries["items"], InvalidInstance)
-        return Instance(arms, theta, gaps, noise, labels, items, _sizes(entries.get("contexts"), len(arms)))
+        sizes = _sizes(entries.get("contexts"), len(arms))
+        if sizes is None and entries.get("weights") is not None:
+            raise InvalidInstance("weights: expected contexts beside them, which they are the weights of")
+        weights = _optional(entries, "weights", len(sizes or ()))
+        return Instance(arms, theta, gaps, noise, labels, items, sizes, weights)
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
 
@@ -236,7 +242,7 @@ def _shown_only(source: Path, content: dict[str, Any]) -> Any:
     return coo_matrix((values, (rows, columns)), shape=(len(means), len(means)))
 
 
-_ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts")
+_ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts", "weights")
 
 
 _DAMAGED = (ValueError, TypeError, EOFError, KeyError, OverflowError, NotImplementedError, SyntaxError, zipfile.BadZipFile,
@@ -261,7 +267,7 @@ def _load_npy(source: Path) -> Any:
 
 
 def _read_npz(source: Path) -> dict[str, Any]:
-    known = ("arms", "theta", "gaps", "noise_variance", "items", "contexts")
+    known = ("arms", "theta", "gaps", "noise_variance", "items", "contexts", "weights")
     entries: dict[str, Any] = {}
     try:
         with source.open("rb") as opened, zipfile.ZipFile(opened) as archive:

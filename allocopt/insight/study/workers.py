@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.base.errors import AllocoptError, InvalidOption, MethodUnavailable, SolverFailed
+from allocopt.base.errors import AllocoptError, InvalidOption, SolverFailed
 from allocopt.base.long_runs.children import Limits, Trouble, in_child
 from allocopt.base.long_runs.cluster import ClusterLost, cluster_outcomes, connected
-from allocopt.base.long_runs.identity import versions
+from allocopt.base.long_runs.identity import check_same, versions
+from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.long_runs.processes import TRIES, Outcome, outcomes
 from allocopt.insight.study.design import Point
 from allocopt.insight.study.function import UserFunction
@@ -38,6 +39,9 @@ _FIRST_SECONDS = 2.0
 """So long the work is tried in this process, which also fills the caches that other processes load."""
 _LEAST_POOL_SECONDS = 5.0
 """Processes are started for at least so much work: starting them takes seconds itself."""
+_CLUSTER_TRIES = 20
+"""So often (of four workers each) a cluster may lose the workers that have a row before it is the row's fault: users' code runs in a
+child of its worker, whose end is another matter, and Dask also counts workers that died before they came to the row."""
 _SILENCE_SECONDS = 2.0
 """So often progress is told, also when no row is finished."""
 _KEPT = "what is finished is kept, and the next start goes on from there"
@@ -87,14 +91,11 @@ class Done(NamedTuple):
 def compute(block: Block) -> Done:
     """Compute a block, in whatever process this is."""
     started = time.perf_counter()
-    here = environment()
-    if here != block.environment:
-        raise MethodUnavailable(
-            f"workers: expected the same allocopt everywhere, {dict(block.environment)}, but a worker has {here}"
-        )
+    check_same(block.environment, environment())
     found = answers(block.asked, block.source.make, block.entries, block.points)
     said = f"{NO_MEMORY}: a row may use {(block.limits.bytes or 0) / 1e9:g} GB (row_gigabytes)"
     found = [[a._replace(reason=said) if a.reason == NO_MEMORY else a for a in row] for row in found]
+    check_unchanged()
     return Done(block.first, block.points, found, time.perf_counter() - started)
 
 
@@ -116,13 +117,13 @@ class Blocks:
         self._source = spec.source.for_workers()
         self._asked = Asked(spec.quantities, spec.tol, spec.method, spec.width)
         self._environment = environment()
-        self._limits = Limits(spec.row_seconds, int(spec.row_gigabytes * 1e9))
+        self._limits = Limits.of(spec.row_seconds, spec.row_gigabytes)
         self._size = 1
         self._left = range(0)
         self._to_do = sum(len(part) for part in missing)
         self._missing = iter(missing)
         self._again: collections.deque[Block] = collections.deque()
-        self._ended: collections.Counter[int] = collections.Counter()
+        self._ended: collections.Counter[tuple[int, bool]] = collections.Counter()
 
     @property
     def harmless(self) -> bool:
@@ -158,11 +159,12 @@ class Blocks:
         if len(block.points) > 1:
             self._again.extend(block.rows())
             return None
-        self._ended[block.first] += 1
-        if not trouble.late and self._ended[block.first] < TRIES:
+        self._ended[block.first, trouble.outside] += 1
+        tries = _CLUSTER_TRIES if trouble.outside else TRIES
+        if not trouble.late and self._ended[block.first, trouble.outside] < tries:
             self._again.append(block)
             return None
-        why = f"{trouble} (row_seconds)" if trouble.late else f"{trouble}, {TRIES} times"
+        why = f"{trouble} (row_seconds)" if trouble.late else f"{trouble}, {tries} times"
         failed = [Answer(reason=why)] * len(block.asked.quantities)
         return Done(block.first, block.points, [failed], block.limits.seconds or 0.0 if trouble.late else 0.1)
 

@@ -7,19 +7,22 @@ array has a key that the scheduler knows: it may be used in any number of calls,
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
-from allocopt.base.errors import InvalidInstance
+from allocopt.base.errors import InvalidInstance, SlowWarning
 
 __all__ = ["Chunk", "Group", "data_here", "futures_in", "groups", "read_group"]
 
 _MANY = 512
 """Chunks from which several of them are looked at together: each task costs the scheduler about a millisecond."""
+_VERY_MANY = 10_000
+"""Chunks from which this is said before it starts: making one takes Dask about a millisecond, at every look."""
 _GROUP_BLOCKS = 32
 """Blocks that such a group has at least."""
 _LARGE_BYTES = 16_000_000
@@ -64,6 +67,19 @@ class Chunk:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
 
 
+class Chunks(Sequence[Chunk]):
+    """Chunks one after the other; neither a tuple nor a dataclass: Dask would look into thousands of them for every task."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = tuple(chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._chunks[place]
+
+
 class Subgraph:
     """The part of a graph that some keys need; no dataclass, since Dask would look into it: it travels as one thing."""
 
@@ -80,19 +96,19 @@ class Subgraph:
 class Group:
     """Chunks one after the other that are looked at together."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: Chunks
     parts: Any
     """A `Subgraph`, or the Delayed chunks, which Dask replaces by what they are."""
 
     @property
     def offset(self) -> int:
         """The first row."""
-        return self.chunks[0].offset
+        return int(self.chunks[0].offset)
 
     @property
     def stop(self) -> int:
         """The row after the last."""
-        return self.chunks[-1].offset + self.chunks[-1].shapes[0][0]
+        return int(self.chunks[-1].offset + self.chunks[-1].shapes[0][0])
 
     def holder(self, row: int) -> Chunk:
         """The chunk of a row."""
@@ -131,6 +147,13 @@ def groups(array: Any, step: int) -> list[Group]:
     chunks = [
         Chunk(c, offsets[c], tuple((n, m) for m in array.chunks[1]), array.dtype) for c, n in enumerate(array.chunks[0])
     ]
+    if len(chunks) > _VERY_MANY:
+        warnings.warn(
+            f"arms: a Dask array of {len(chunks)} rows of chunks: they are looked at together, but Dask needs about a millisecond to "
+            f"make each, at each of about ten looks at all arms; arms.rechunk(({step * _GROUP_BLOCKS}, -1)).persist() makes them once",
+            SlowWarning,
+            stacklevel=2,
+        )
     together = list(_together(chunks, step * _GROUP_BLOCKS if len(chunks) > _MANY else 1))
     keys = array.__dask_keys__()
     shared = futures_in(array) is not None
@@ -148,7 +171,7 @@ def groups(array: Any, step: int) -> list[Group]:
     return [Group(group, [list(parts[c.index]) for c in group]) for group in together]
 
 
-def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[tuple[Chunk, ...]]:
+def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[Chunks]:
     """Chunks one after the other, so many that they have at least so many rows."""
     begun: list[Chunk] = []
     count = 0
@@ -156,10 +179,10 @@ def _together(chunks: Sequence[Chunk], rows: int) -> Iterator[tuple[Chunk, ...]]
         begun.append(chunk)
         count += chunk.shapes[0][0]
         if count >= rows:
-            yield tuple(begun)
+            yield Chunks(begun)
             begun, count = [], 0
     if begun:
-        yield tuple(begun)
+        yield Chunks(begun)
 
 
 def _subgraphs(nodes: Mapping[Any, Any], wanted: list[list[Any]]) -> list[Subgraph]:

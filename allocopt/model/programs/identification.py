@@ -29,7 +29,10 @@ def leads(rows: Array, theta: Array, best_row: Array, shift: float = 0.0) -> Arr
         rows, best_row, theta = np.pad(rows, ((0, 0), (0, 1))), np.append(best_row, shift), np.append(theta, 1.0)
     plain = float(best_row @ theta) - rows @ theta
     plain_error = plain_mean_error(rows, theta) + float(plain_mean_error(best_row[None], theta)[0])
-    return np.maximum(refined_gaps(rows, theta, best_row, plain, plain_error), 0.0)
+    ahead = np.zeros(len(rows))
+    some = np.flatnonzero(~(plain < -plain_error))  # the others are surely negative
+    ahead[some] = np.maximum(refined_gaps(rows[some], theta, best_row, plain[some], plain_error[some]), 0.0)
+    return ahead
 
 
 def best_arm(bandit: LinearBandit, epsilon: float = 0.0, answer: int | None = None) -> AllocationProgram:
@@ -137,7 +140,9 @@ def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
     arms = b.arms_in_memory
     check_different(arms)
     top = _top(arms, b.theta, b.means, m)
-    rest = np.setdiff1d(np.arange(len(arms)), top)
+    outside = np.ones(len(arms), dtype=bool)
+    outside[top] = False
+    rest = np.flatnonzero(outside)
     sizes = magnitudes(arms, b.theta)
     compared, distances = [], []
     for i in top.tolist():

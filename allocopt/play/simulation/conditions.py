@@ -11,7 +11,7 @@ from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import positive_number, whole_number
 from allocopt.model.bandit import LinearBandit, checked_noise
 from allocopt.model.contexts import ContextualBandit
-from allocopt.policies.base import Policy, Setting
+from allocopt.policies.base import Policy, Setting, check_plays_contexts
 from allocopt.policies.rounds import BERNOULLI, GAUSSIAN, STUDENT
 
 __all__ = ["Conditions"]
@@ -67,12 +67,14 @@ class Conditions:
     def check_policy(self, policy: Any, name: str, interpreted: bool, contexts: bool = False) -> None:
         """Refuse what this policy cannot be played with."""
         if contexts:
-            if interpreted or self.late or self.blockwise:
+            check_plays_contexts(policy, name)
+            if interpreted:
                 raise InvalidOption(
-                    "bandit: with contexts, expected no environment, no delay, no batches and no blockwise"
+                    "environment: expected none with contexts; for rewards of your own play round by round, with "
+                    "policy.start_contexts(bandit.contexts, horizon)"
                 )
-            if not isinstance(policy, Policy) or policy.run_contexts is None:
-                raise InvalidOption(f"bandit: policy {name} cannot be played with contexts; LinUCB, LinTS and OAM can")
+            if self.blockwise:
+                raise InvalidOption("blockwise: expected False with contexts, at which a policy looks in every round")
         if (self.late or self.blockwise or self.law != GAUSSIAN) and (interpreted or not isinstance(policy, Policy)):
             asked = "blockwise" if self.blockwise else "delay and batch" if self.late else "noise"
             raise InvalidOption(
@@ -94,7 +96,9 @@ class Conditions:
     def ledger_options(self, policy: Any, setting: Setting) -> dict[str, Any]:
         """Keyword arguments for `Ledger.blank`."""
         law, freedom = _law(self.noise)
-        opening = policy.opening(setting) if self.late else 0
+        opening = (
+            policy.opening(setting) if self.late and not setting.sizes else 0
+        )  # arms of contexts come as they like
         return {"law": law, "freedom": freedom, "delay": self.delay, "batch": self.batch, "opening": opening}
 
     def as_json(self) -> dict[str, Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import importlib
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.long_runs.children import Limits, Trouble, in_child
 from allocopt.base.long_runs.cluster import cluster_outcomes, connected, shared
+from allocopt.base.long_runs.identity import check_same, versions
+from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.long_runs.processes import finished_results, results_of
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
@@ -30,10 +34,12 @@ from allocopt.policies.base import (
 from allocopt.policies.phase import Phase
 from allocopt.policies.rounds import Offers
 
-__all__ = ["Environment", "Experiment", "play_chunk", "played"]
+__all__ = ["NO_LIMITS", "Environment", "Experiment", "play_chunk", "played"]
 
 Environment = Callable[[int, int, np.random.Generator], float]
 """Rewards of your own: called with the arm, the round (from 1) and a Generator; returns a finite reward."""
+
+NO_LIMITS = Limits()
 
 _BLOCK_WORK = 2 * 10**8  # operations in a compiled block: well under a second, after which Ctrl-C is heard
 
@@ -87,23 +93,81 @@ class Experiment:
 
 
 def played(
-    experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any
+    experiment: Experiment, todo: list[tuple[int, int]], workers: int, client: Any, limits: Limits = NO_LIMITS
 ) -> Generator[Chunk, None, None]:
-    """The chunks of runs (first, last + 1) as they are finished, in any order; closing it ends the work under way."""
+    """The chunks of runs (first, last + 1) as they are finished, in any order; closing it ends the work under way.
+
+    With limits (of a run) everything is played in other processes, which can be ended.
+    """
     if client is not None and todo:
-        yield from _on_cluster(experiment, todo, client)
-    elif workers == 1 or len(todo) <= 1:
+        yield from _on_cluster(experiment, todo, client, limits)
+    elif limits == NO_LIMITS and (workers == 1 or len(todo) <= 1):
         for first, last in todo:
             yield play_chunk(experiment, first, last)
-    else:
-        calls = ((experiment, first, last) for first, last in todo)
-        yield from finished_results(play_chunk, calls, min(workers, len(todo)))
+    elif todo:
+        _check_can_be_sent(experiment)
+        calls = ((versions(), limits.bytes, experiment, first, last) for first, last in todo)
+        allowed = partial(_allowed, limits)
+        yield from finished_results(_play_elsewhere, calls, min(workers, len(todo)), allowed, _runs_in_words)
 
 
-def _on_cluster(experiment: Experiment, todo: list[tuple[int, int]], client: Any) -> Generator[Chunk, None, None]:
+def _on_cluster(
+    experiment: Experiment, todo: list[tuple[int, int]], client: Any, limits: Limits
+) -> Generator[Chunk, None, None]:
+    _check_can_be_sent(experiment)
     with connected(client) as ready:
         everywhere = shared(ready, experiment)
-        yield from results_of(partial(cluster_outcomes, ready, play_chunk), ((everywhere, *part) for part in todo))
+        calls = ((versions(), limits.bytes, everywhere, *part) for part in todo)
+        function = _play_elsewhere if limits == NO_LIMITS else partial(_play_in_child, limits)
+        yield from results_of(partial(cluster_outcomes, ready, function), calls, _runs_in_words)
+
+
+def _allowed(limits: Limits, call: tuple[Any, ...]) -> Limits:
+    """What a chunk may take: the time of all its runs, and the memory of one, since they are played one after the other."""
+    *_, first, last = call
+    return limits._replace(seconds=None if limits.seconds is None else limits.seconds * (last - first))
+
+
+def _runs_in_words(call: tuple[Any, ...]) -> str:
+    *_, first, last = call
+    return f"run {first}" if last == first + 1 else f"runs {first} to {last - 1}"
+
+
+def _check_can_be_sent(experiment: Experiment) -> None:
+    """Refuse what cannot be sent to other processes, by name, before they are started."""
+    for name, value in (("policy", experiment.policy), ("environment", experiment.environment)):
+        try:
+            importlib.import_module("cloudpickle").dumps(value)
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise InvalidOption(
+                f"{name}: cannot be sent to other processes ({reason}); workers=1 without limits plays in this one"
+            ) from None
+
+
+def _play_in_child(limits: Limits, *call: Any) -> Chunk | Trouble:
+    """In a child of a cluster's worker, which can be ended."""
+    try:
+        chunk: Chunk = in_child(_play_elsewhere, call, _allowed(limits, call))
+        return chunk
+    except Trouble as trouble:
+        return trouble
+
+
+def _play_elsewhere(
+    expected: Mapping[str, Any], most_bytes: int | None, experiment: Experiment, first: int, last: int
+) -> Chunk:
+    """`play_chunk` in a worker, if its allocopt and numpy are those of the process that started the simulation."""
+    check_same(expected, versions())
+    try:
+        chunk = play_chunk(experiment, first, last)
+    except MemoryError:
+        if most_bytes is None:
+            raise
+        said = f"a run may use {most_bytes / 1e9:g} GB (run_gigabytes)"
+        raise SolverFailed(f"{_runs_in_words((first, last))}: not enough memory: {said}") from None
+    check_unchanged()
+    return chunk
 
 
 def play_chunk(experiment: Experiment, first: int, last: int) -> Chunk:

@@ -23,8 +23,10 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
+from allocopt.base.long_runs.children import Limits
+from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.machine import available_cores
-from allocopt.base.validation import IntArray, whole_number
+from allocopt.base.validation import IntArray, positive_number, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
 from allocopt.play.simulation.conditions import Conditions
@@ -68,6 +70,8 @@ def simulate(
     keep_pulls: bool | None = None,
     workers: int | None = None,
     client: Any = None,
+    run_seconds: float | None = None,
+    run_gigabytes: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
     callback: SimulationCallback | None = None,
 ) -> SimulationResult:
@@ -108,6 +112,10 @@ def simulate(
         Processes. By default 1 for less than 10⁸ rounds in all, else one per core.
     client : dask.distributed.Client or str, optional
         Plays the runs on a Dask cluster instead: a client, or the address of a scheduler.
+    run_seconds, run_gigabytes : float, optional
+        What a run may take, in time (on average over its chunk) and memory. With either, all runs are played in other processes, also
+        with one worker: a policy or environment of yours that loops for ever, fills the memory, exits or crashes ends the
+        simulation with an error that names the runs, not this process. (A run cannot be left out: the mean would be biased.)
     checkpoint : path, optional
         A folder that keeps every finished chunk of runs. The same call with the same folder goes on where it was stopped, by
         Ctrl-C, kill -9 or a power cut; a folder of another experiment is refused.
@@ -139,6 +147,7 @@ def simulate(
         raise InvalidOption(f"callback: expected a function of (done, runs, seconds), got a {type(callback).__name__}")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):
         raise InvalidOption(f"checkpoint: expected the path of a folder, got a {type(checkpoint).__name__}")
+    limits = _checked_limits(run_seconds, run_gigabytes)
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     with Store.open(folder) as store:
         entropy, spawn_key = _seed(rng, None if store is None else store.seed)
@@ -161,10 +170,11 @@ def simulate(
         done = sum(len(c.regret) for c in chunks.values())
         processes = _checked_workers(workers, client, horizon * (runs - done))
         warn_if_long(experiment, runs - done, processes if client is None else 1)
-        under_way = played(experiment, todo, processes, client)
+        under_way = played(experiment, todo, processes, client, limits)
         with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
             for chunk in under_way:
                 if store is not None:
+                    check_unchanged()
                     store.save(chunk)
                 chunks[chunk.first] = chunk
                 done += len(chunk.regret)
@@ -282,6 +292,13 @@ def _checked_workers(workers: int | None, client: Any, rounds: int) -> int:
     if workers is None:
         return 1 if rounds < _MANY_ROUNDS else available_cores()
     return whole_number("workers", workers, InvalidOption, least=1)
+
+
+def _checked_limits(seconds: Any, gigabytes: Any) -> Limits:
+    return Limits.of(
+        None if seconds is None else positive_number("run_seconds", seconds),
+        None if gigabytes is None else positive_number("run_gigabytes", gigabytes),
+    )
 
 
 def _seed(rng: Any, known: dict[str, Any] | None) -> tuple[Any, tuple[int, ...]]:

@@ -27,66 +27,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, IntArray, positive_number
-from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
-from allocopt.policies.field.batches import Batch, learn_sum, next_due, rounds_due
+from allocopt.policies.base import Setting
+from allocopt.policies.field.batches import Batch, BatchPolicy, BatchState, next_batch
 from allocopt.policies.field.estimated_program import allocation_at, gaps_below
 from allocopt.policies.field.phased_elimination import g_optimal_design
 
 __all__ = ["E4"]
 
-_MOST_BATCHES = 64  # the rate n^(1 − 2^-61) is n by then
-
-
-class _State(NamedTuple):
-    batch: Batch
-    """Pulls and sums are those of all rounds."""
-    alive: IntArray
-    """1 for arms that are left."""
-    number: IntArray
-    """Length 1: batches begun."""
-    starts: IntArray
-    left: IntArray
-    """Arms at the beginning of each batch."""
-
-
-@compiled
-def _choose(state: Any, t: Any, rng: Any) -> Any:
-    return next_due(state.batch)
-
-
-@compiled
-def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    learn_sum(state.batch, arm, 1, reward)
-
-
-@compiled
-def _stay(state: Any, t: Any, arm: Any) -> Any:
-    return rounds_due(state.batch, arm)
-
-
-@compiled
-def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    learn_sum(state.batch, arm, count, total)
-
-
-@entry
-def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
-    return play(_choose, _update, state, ledger, first, last, noise, rng)
-
-
-@entry
-def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
-    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
-
 
 @dataclass(frozen=True)
-class E4(Policy):
+class E4(BatchPolicy):
     r"""Explore, estimate, eliminate, exploit.
 
     Parameters
@@ -108,33 +63,22 @@ class E4(Policy):
     exploration: str = "experiments"
     gamma: float = 10.0
 
-    choose = staticmethod(entry(_choose))
-    update = staticmethod(entry(_update))
-    run = staticmethod(_run)
-    run_blocks = staticmethod(_run_blocks)
+    most_batches = 64  # the rate n^(1 − 2^-61) is n by then
 
     def __post_init__(self) -> None:
         if self.exploration not in ("experiments", "theorem"):
             raise InvalidOption(f"exploration: expected 'experiments' or 'theorem', got {self.exploration!r}")
         object.__setattr__(self, "gamma", positive_number("gamma", self.gamma, zero=True))
 
-    def initial_state(self, setting: Setting) -> _State:
-        """Before the first batch: nothing is due, so the first round has it planned."""
-        small = [np.zeros(n, np.int64) for n in (1, _MOST_BATCHES, _MOST_BATCHES)]
-        return _State(Batch.blank(setting.n_arms), np.ones(setting.n_arms, np.int64), small[0], small[1], small[2])
-
-    def plan(self, state: _State, t: int, setting: Setting) -> None:
+    def plan(self, state: BatchState, t: int, setting: Setting) -> None:
         """What the last batch taught, and the next one."""
         number = int(state.number[0])
         if number == 2:
             self._test(state, t, setting)
         elif number > 2:
             self._eliminate(state, _rate(number, setting.horizon, self.gamma), setting)
-        number += 1
-        state.number[0] = number
-        survivors = np.flatnonzero(state.alive)
-        state.starts[number - 1], state.left[number - 1] = t, len(survivors)
-        if len(survivors) == 1 or number == _MOST_BATCHES or _all_the_same(setting, survivors):
+        number, survivors = next_batch(state, t)
+        if len(survivors) == 1 or number == self.most_batches or _all_the_same(setting, survivors):
             due = np.zeros(setting.n_arms, np.int64)
             due[survivors[0]] = setting.horizon
         elif number == 1:
@@ -151,7 +95,7 @@ class E4(Policy):
         n = float(setting.horizon)
         return math.sqrt(n if self.exploration == "experiments" else math.log(n))
 
-    def _estimated(self, state: _State, setting: Setting) -> IntArray:
+    def _estimated(self, state: BatchState, setting: Setting) -> IntArray:
         """Pulls of the second batch."""
         n, k, r = setting.horizon, setting.n_arms, len(setting.spanner.indices)
         means, _ = _estimates(state.batch, setting)
@@ -162,7 +106,7 @@ class E4(Policy):
         cap = min(_rate(3, n, self.gamma), n / (2.0 * k) if self.exploration == "experiments" else n)
         return np.ceil(np.minimum(weights * factor, cap)).astype(np.int64)
 
-    def _test(self, state: _State, t: int, setting: Setting) -> None:
+    def _test(self, state: BatchState, t: int, setting: Setting) -> None:
         """Chernoff's stopping rule: the leader alone is left if the evidence for it suffices."""
         means, inverse = _estimates(state.batch, setting)
         leader = int(np.argmax(means))
@@ -178,25 +122,12 @@ class E4(Policy):
             state.alive[:] = 0
             state.alive[leader] = 1
 
-    def _eliminate(self, state: _State, rate: float, setting: Setting) -> None:
+    def _eliminate(self, state: BatchState, rate: float, setting: Setting) -> None:
         means, _ = _estimates(state.batch, setting)
         survivors = np.flatnonzero(state.alive)
         log_level = math.log(setting.n_arms) + 2.0 * math.log(setting.horizon)
         width = math.sqrt(setting.noise_variance * len(setting.spanner.indices) * log_level / rate)
         state.alive[survivors[means[survivors].max() - means[survivors] >= 2.0 * width]] = 0
-
-    def opening(self, setting: Setting) -> int:
-        """It looks at the end of a batch only, when all its rewards are there."""
-        return 0
-
-    def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
-        """Each batch with the number of arms that it began with."""
-        starts = [int(x) for x in state.starts[: state.number[0]]]
-        ends = [*(s - 1 for s in starts[1:]), horizon]
-        return tuple(
-            Phase(f"batch {i + 1}, {n} arm{'s' if n > 1 else ''}", first, last - first + 1)
-            for i, (first, last, n) in enumerate(zip(starts, ends, state.left.tolist(), strict=False))
-        )
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the third batch can end."""

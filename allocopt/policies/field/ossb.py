@@ -6,15 +6,21 @@ With N_x the pulls, s the rounds that did not exploit, and α_x the solution of 
 2. *estimates*, playing the arm of the fewest pulls, if these are at most ε·s; else
 3. *explores*, playing the arm of the least N_x/α_x.
 
-Deviations from the paper's listing:
+The paper's own text could not be had. Read instead: the listing that one of its authors prints again (Réveillard & Combes, NeurIPS
+2025, Algorithm 1 in Appendix A.1, with ε = γ = 0 and α = 0 for the leaders; their code, wilrev/MultimodalBandits, does the same), and
+SMPyBandits' ``OSSB.py``, which has step 2 too, s counted as above, and ε = γ = 0 by default. The theorem needs both to be positive.
+So the default is ε = γ = 0; what the first paper's experiments had is not known here.
 
-- The means are ⟨x, θ̂⟩ with the least-squares θ̂, as in the paper's own experiments; averages of single arms would not be linear
-  in x. So a barycentric spanner is played once first.
-- The listing solves the program in every round. Here it is solved again when the leader changes, and when ``resolve`` times
-  the rounds so far have passed since the last time; ``resolve=0`` solves in every round.
-- α_x log t is for noise of variance σ² as it is given; the paper has σ = 1 there.
+Deviations from these listings:
 
-The default is ε = γ = 0, as we recall the paper's experiments (not checked against its text); its theorem needs both to be positive.
+- They estimate each mean by the average of that arm's rewards. Here means are ⟨x, θ̂⟩ with the least-squares θ̂, since
+  averages would not be linear in x, and a program for linear rewards needs some θ. (Hao et al. 2020 blame the averages for OSSB's
+  lower-order term, which grows with the number of arms: here it has none.) So a barycentric spanner is played once first.
+- They solve the program in every round, or (the experiments of 2025) in rounds 1, 2, 4, 8, … only. Here it is solved again when
+  the leader changes, and when ``resolve`` times the rounds so far have passed since the last time; ``resolve=0`` solves in every
+  round.
+- α_x log t is for noise of variance σ² as it is given; the listing has σ = 1.
+- Ties go to the arm of the lowest number; the listings leave them open or draw.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.estimated_program import allocation_at, gaps_below, leads_by_far
-from allocopt.policies.linear import LeastSquares, absorb, absorb_first
+from allocopt.policies.linear import LeastSquares, learn
 from allocopt.policies.linucb import spanner_note
 
 __all__ = ["OSSB"]
@@ -87,10 +93,7 @@ def _choose(state: Any, t: Any, rng: Any) -> Any:
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    if t <= len(state.ls.first):
-        absorb_first(state.ls, t - 1, reward)
-    else:
-        absorb(state.ls, arm, reward)
+    learn(state.ls, t, arm, reward)
 
 
 @entry

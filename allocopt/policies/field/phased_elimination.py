@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,61 +16,17 @@ from allocopt.actions.spanner import barycentric_spanner
 from allocopt.base.errors import InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.programs import g_optimal
-from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
-from allocopt.policies.field.batches import Batch, learn_sum, next_due, rounds_due
+from allocopt.policies.base import Setting
+from allocopt.policies.field.batches import BatchPolicy, BatchState, next_batch
 from allocopt.solving.solve import solve
 
 __all__ = ["PhasedElimination", "g_optimal_design"]
 
-_MOST_PHASES = 256  # ε is 10^-77 times the first one by then: what is left is played as if there were one arm
 _TOL = 1e-6  # of the designs: pulls are rounded up to whole numbers anyway
 
 
-class _State(NamedTuple):
-    alive: IntArray
-    """1 for arms that are left."""
-    batch: Batch
-    """Of this phase."""
-    phase: IntArray
-    """Length 1: how many phases have begun."""
-    starts: IntArray
-    """First rounds of the phases."""
-    left: IntArray
-    """Arms at the beginning of each phase."""
-
-
-@compiled
-def _choose(state: Any, t: Any, rng: Any) -> Any:
-    return next_due(state.batch)
-
-
-@compiled
-def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    learn_sum(state.batch, arm, 1, reward)
-
-
-@compiled
-def _stay(state: Any, t: Any, arm: Any) -> Any:
-    return rounds_due(state.batch, arm)
-
-
-@compiled
-def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    learn_sum(state.batch, arm, count, total)
-
-
-@entry
-def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -> Any:
-    return play(_choose, _update, state, ledger, first, last, noise, rng)
-
-
-@entry
-def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
-    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
-
-
 @dataclass(frozen=True)
-class PhasedElimination(Policy):
+class PhasedElimination(BatchPolicy):
     r"""Phased elimination with G-optimal exploration.
 
     Parameters
@@ -94,10 +49,8 @@ class PhasedElimination(Policy):
     delta: float | None = None
     scale: float = 1.0
 
-    choose = staticmethod(entry(_choose))
-    update = staticmethod(entry(_update))
-    run = staticmethod(_run)
-    run_blocks = staticmethod(_run_blocks)
+    most_batches = 256  # ε is 10^-77 times the first one by then: what is left is played as if there were one arm
+    batch_name = "phase"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_number("scale", self.scale))
@@ -106,25 +59,16 @@ class PhasedElimination(Policy):
             if self.delta >= 1:
                 raise InvalidOption(f"delta: expected a number between 0 and 1, got {self.delta!r}")
 
-    def initial_state(self, setting: Setting) -> _State:
-        """Before the first phase: nothing is due, so the first round has it planned."""
-        k = setting.n_arms
-        small = [np.zeros(n, np.int64) for n in (1, _MOST_PHASES, _MOST_PHASES)]
-        return _State(np.ones(k, np.int64), Batch.blank(k), small[0], small[1], small[2])
-
-    def plan(self, state: _State, t: int, setting: Setting) -> None:
+    def plan(self, state: BatchState, t: int, setting: Setting) -> None:
         """Between two phases: drop arms, then design the next one."""
-        number = int(state.phase[0])
+        number = int(state.number[0])
         if number > 0:
             self._eliminate(state, number, setting)
-        survivors = np.flatnonzero(state.alive)
-        number += 1
-        state.phase[0] = number
-        state.starts[number - 1], state.left[number - 1] = t, len(survivors)
+        number, survivors = next_batch(state, t)
         state.batch.forget()
         coordinates, design = g_optimal_design("PhasedElimination", setting, survivors)
         due = np.zeros(setting.n_arms, np.int64)
-        if number == _MOST_PHASES or coordinates is None:
+        if number == self.most_batches or coordinates is None:
             due[survivors[0]] = setting.horizon
             state.batch.begin(due)
             return
@@ -139,7 +83,7 @@ class PhasedElimination(Policy):
     def _delta(self, setting: Setting) -> float:
         return 1.0 / setting.horizon if self.delta is None else self.delta
 
-    def _eliminate(self, state: _State, number: int, setting: Setting) -> None:
+    def _eliminate(self, state: BatchState, number: int, setting: Setting) -> None:
         """Least squares from this phase alone; arms that are clearly worse than the best one go."""
         survivors = np.flatnonzero(state.alive)
         coordinates, _ = g_optimal_design("PhasedElimination", setting, survivors)
@@ -147,19 +91,6 @@ class PhasedElimination(Policy):
         gram = coordinates.T @ (state.batch.pulls[survivors, None] * coordinates)
         means = coordinates @ np.linalg.solve(gram, coordinates.T @ state.batch.sums[survivors])
         state.alive[survivors[means.max() - means > 2.0 * self._precision(number)]] = 0
-
-    def opening(self, setting: Setting) -> int:
-        """It looks at the end of a phase only, when all its rewards are there."""
-        return 0
-
-    def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
-        """Each phase with the number of arms that it began with."""
-        starts = [int(x) for x in state.starts[: state.phase[0]]]
-        ends = [*(s - 1 for s in starts[1:]), horizon]
-        return tuple(
-            Phase(f"phase {i + 1}, {n} arm{'s' if n > 1 else ''}", first, last - first + 1)
-            for i, (first, last, n) in enumerate(zip(starts, ends, state.left.tolist(), strict=False))
-        )
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the first phase is longer than the horizon."""

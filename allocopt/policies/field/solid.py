@@ -12,13 +12,21 @@ With V = νI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rou
    supergradient of f + λg in ω.
 
 Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and
-λ = 0. Defaults are those of a public implementation (pm-ids), not checked against the paper: β_t = σ²(log t + d log log n) and
-γ_s = σ²(log s + d log log n), which are the theorem's without numerical constants (``width=2`` is about the theorem's), z_0 = 100,
-a_λ = 0.1, a_ω = 0.5, λ_max = 10.
+λ = 0.
+
+The paper's own text could not be had. Read instead: ``pm/strategies/solid.py`` of kirschnj/pm-ids, by which Kirschner et al. 2021
+compared, and what its comments say of the paper. From it are z_0 = 100, λ_max = 10, a_λ = 0.1 and a_ω = 0.5 (the heuristic of the
+paper's Section K.3; its theorem has a_λ = a_ω = 1/√p_k) and the length of the phases (the code has e^k for e^{2k}, and says so).
+The steps, and β_t = σ²(log t + d log log n) and γ_s = σ²(log s + d log log n), are the paper's as we recall them, unchecked.
+These are smaller than pm-ids' (σ√(log det V + 2 log t) + 1)², or 2σ² log t + d log log t where that is asked for, and than what
+the theorem needs to leading order, 2σ² log t: with ``width=1`` the test stops exploring at half the evidence of the lower bound, so
+optimality is claimed for ``width=2`` only.
 
 Deviations: rewards are divided by ``scale`` = BL first, because the step sizes are for rewards of size one; no projection of
 θ̂ onto the ball of radius B, and the infima are over all of R^d, not over the ball; V_ω gets 10^-9 of its trace on the diagonal,
-so that it has an inverse when ω has left all but a few arms.
+so that it has an inverse when ω has left all but a few arms (pm-ids: 10^-3 and more where a factorisation fails). Where pm-ids
+differs from the paper, it is not followed: it looks at the second-best arm's alternative only, takes q by a finite difference, and
+resets ω and λ only if asked to.
 """
 
 from __future__ import annotations
@@ -32,12 +40,12 @@ import numpy as np
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.alternatives import Alternatives, find_alternatives
-from allocopt.policies.linear import LeastSquares, absorb
+from allocopt.policies.linear import LeastSquares, absorb, factorise, invert
 from allocopt.policies.linucb import ridge_regression
 
 __all__ = ["SOLID"]
 
-_RATE_OF_WEIGHTS, _RATE_OF_MULTIPLIER, _MOST_MULTIPLIER = 0.5, 0.1, 10.0  # a_ω, a_λ, λ_max of a public implementation
+_RATE_OF_WEIGHTS, _RATE_OF_MULTIPLIER, _MOST_MULTIPLIER = 0.5, 0.1, 10.0  # a_ω, a_λ, λ_max: see above
 _DIAGONAL = 1e-9
 _LEAST_WEIGHT = 1e-300  # so that no arm is lost to underflow for good
 
@@ -135,7 +143,7 @@ def _step(state: Any) -> None:
 @compiled
 def _invert_design(state: Any) -> None:
     """(V_ω + a little)^-1, by Cholesky."""
-    ls, weights, factor, inverse = state.ls, state.weights, state.design, state.inverse
+    ls, weights, factor = state.ls, state.weights, state.design
     r, k = ls.features.shape
     trace = 0.0
     for a in range(r):
@@ -147,22 +155,8 @@ def _invert_design(state: Any) -> None:
         trace += factor[a, a]
     for a in range(r):
         factor[a, a] += _DIAGONAL * max(trace, 1e-300)
-        for b in range(a + 1):
-            total = factor[a, b]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            factor[a, b] = math.sqrt(max(total, 1e-300)) if a == b else total / factor[b, b]
-    for j in range(r):
-        for a in range(r):
-            total = 1.0 if a == j else 0.0
-            for b in range(a):
-                total -= factor[a, b] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
-        for a in range(r - 1, -1, -1):
-            total = inverse[a, j]
-            for b in range(a + 1, r):
-                total -= factor[b, a] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
+    factorise(factor)
+    invert(factor, state.inverse)
 
 
 @compiled
@@ -183,7 +177,7 @@ class SOLID(Policy):
     Parameters
     ----------
     width : float
-        Factor of β and γ: 1 by default, 2 to leading order as in its theorem.
+        Factor of β and γ: 1 by default; 2 is what the theorem needs to leading order.
     first_phase : float
         z_0, rounds of the first phase.
     ridge : float

@@ -34,9 +34,17 @@ from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entr
 from allocopt.policies.linucb import spanner_note
 from allocopt.policies.schedule.cursor import NOTHING_LEFT, Cursor, count_pulls
 from allocopt.policies.schedule.schedule import Schedule
-from allocopt.policies.tracking.estimate import Estimate, hold
+from allocopt.policies.tracking.estimate import Estimate
 from allocopt.policies.tracking.looking import View, look
-from allocopt.policies.tracking.optimal_tracking import PULLS_PER_REPEAT
+from allocopt.policies.tracking.staying import (
+    PULLS_PER_REPEAT,
+    UNDECIDED,
+    decided,
+    learn_block,
+    note_leader,
+    phases_so_far,
+    rounds_to_stay,
+)
 from allocopt.solving.allocator import Allocator
 
 __all__ = ["AllocationTracking", "required_evidence"]
@@ -123,9 +131,7 @@ def _look(state: Any, t: Any) -> Any:
     pulls = sight.estimate.pulls
     place, best = look(sight, t, state.prudence * t)
     leader, arm = sight.near.arms[place], sight.near.arms[best]
-    if leader != state.leader[0]:
-        state.leader_changes[0] += state.leader[0] >= 0
-        state.leader[0] = leader
+    note_leader(state, leader)
     count = max(1, pulls[arm] // PULLS_PER_REPEAT)
     if arm != leader:
         if leader != state.planned[0] or t >= state.expires[0] or state.budget[0] <= 0:
@@ -143,29 +149,13 @@ def _look(state: Any, t: Any) -> Any:
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    if t <= len(state.sight.estimate.first):
-        return state.sight.estimate.first[t - 1]
-    if t < state.until[0]:
-        return state.arm[0]
-    return _look(state, t)
-
-
-@compiled
-def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    hold(state.sight.estimate, t, arm, count, total)
-    if t > len(state.sight.estimate.first) and arm != state.leader[0]:
-        state.explored[0] += count
-        state.last_explored[0] = t + count - 1
+    arm = decided(state, t)
+    return _look(state, t) if arm == UNDECIDED else arm
 
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    _learn(state, t, arm, 1, reward)
-
-
-@compiled
-def _stay(state: Any, t: Any, arm: Any) -> Any:
-    return 1 if t <= len(state.sight.estimate.first) else state.until[0] - t
+    learn_block(state, t, arm, 1, reward)
 
 
 @entry
@@ -175,7 +165,7 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
 
 @entry
 def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
-    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
+    return play_blocks(_choose, rounds_to_stay, learn_block, state, ledger, first, last, decisions, noise, rng)
 
 
 @dataclass(frozen=True)
@@ -262,18 +252,11 @@ class AllocationTracking(Policy):
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """The spanner; tracking, up to the last round that was spent on exploration; and exploiting since."""
-        spanner = min(len(state.sight.estimate.first), horizon)
-        found = [Phase("spanner", 1, spanner)]
-        last = max(int(state.last_explored[0]), spanner)
-        if last > spanner:
-            summary = (
-                f"{int(state.explored[0])} rounds explored, {int(state.plans[0])} solves, "
-                f"{int(state.leader_changes[0])} changes of leader"
-            )
-            found.append(Phase("tracking", spanner + 1, last - spanner, summary))
-        if horizon > last:
-            found.append(Phase("exploiting", last + 1, horizon - last))
-        return tuple(found)
+        summary = (
+            f"{int(state.explored[0])} rounds explored, {int(state.plans[0])} solves, "
+            f"{int(state.leader_changes[0])} changes of leader"
+        )
+        return phases_so_far(state, horizon, summary)
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""

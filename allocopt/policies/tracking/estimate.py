@@ -7,14 +7,13 @@ next look, so that a run is the same round by round and block by block.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 from allocopt.policies.base import Setting, compiled
-from allocopt.policies.linear import REFRESH
+from allocopt.policies.linear import REFRESH, factorise, invert
 
 __all__ = ["Estimate", "bring_up_to_date", "hold", "noise_ratio"]
 
@@ -136,25 +135,12 @@ def bring_up_to_date(est: Any) -> None:
 def _fresh_inverse(est: Any) -> None:
     """G^-1 from G, by its Cholesky factor, so that the rounding of updates does not add up."""
     r = len(est.theta)
-    factor, inverse = est.factor, est.inverse
     est.age[0] = 0
     for a in range(r):
         for b in range(a + 1):
-            total = est.gram[a, b]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            factor[a, b] = math.sqrt(total) if a == b else total / factor[b, b]
-    for j in range(r):
-        for a in range(r):
-            total = 1.0 if a == j else 0.0
-            for b in range(a):
-                total -= factor[a, b] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
-        for a in range(r - 1, -1, -1):
-            total = inverse[a, j]
-            for b in range(a + 1, r):
-                total -= factor[b, a] * inverse[b, j]
-            inverse[a, j] = total / factor[a, a]
+            est.factor[a, b] = est.gram[a, b]
+    factorise(est.factor)
+    invert(est.factor, est.inverse)
 
 
 @compiled

@@ -31,16 +31,22 @@ from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linucb import spanner_note
-from allocopt.policies.tracking.estimate import Estimate, hold
+from allocopt.policies.tracking.estimate import Estimate
 from allocopt.policies.tracking.looking import View, look
+from allocopt.policies.tracking.staying import (
+    PULLS_PER_REPEAT,
+    UNDECIDED,
+    decided,
+    learn_block,
+    note_leader,
+    phases_so_far,
+    rounds_to_stay,
+)
 
-__all__ = ["PULLS_PER_REPEAT", "OptimalTracking", "TrackingCounters"]
+__all__ = ["OptimalTracking", "TrackingCounters"]
 
 _OUTLOOKS = ("anytime", "horizon")
 _NOISES = ("given", "estimated")
-PULLS_PER_REPEAT = 100
-"""A chosen arm is played for 1/100 of its pulls so far (at least once) before the policy looks again. Reactions come at most
-one per cent late, a round is as cheap as its random number, and there are at most about 100·k·(1 + log n) decisions."""
 
 
 class _State(NamedTuple):
@@ -69,10 +75,7 @@ def _decide(state: Any, t: Any) -> Any:
     place, best = look(sight, t, state.prudence * rounds)
     leader, chosen = sight.near.arms[place], sight.near.arms[best]
     state.decisions[0] += 1
-    if leader != state.leader[0]:
-        if state.leader[0] >= 0:
-            state.leader_changes[0] += 1
-        state.leader[0] = leader
+    note_leader(state, leader)
     state.arm[0] = chosen
     state.until[0] = t + max(1, sight.estimate.pulls[chosen] // PULLS_PER_REPEAT)
     return chosen
@@ -80,35 +83,18 @@ def _decide(state: Any, t: Any) -> Any:
 
 @compiled
 def _choose(state: Any, t: Any, rng: Any) -> Any:
-    if t <= len(state.sight.estimate.first):
-        return state.sight.estimate.first[t - 1]
-    if t < state.until[0]:
-        return state.arm[0]
-    return _decide(state, t)
-
-
-@compiled
-def _learn(state: Any, t: Any, arm: Any, count: Any, total: Any) -> None:
-    hold(state.sight.estimate, t, arm, count, total)
-    if t > len(state.sight.estimate.first) and arm != state.leader[0]:
-        state.explored[0] += count
-        state.last_explored[0] = t + count - 1
+    arm = decided(state, t)
+    return _decide(state, t) if arm == UNDECIDED else arm
 
 
 @compiled
 def _update(state: Any, t: Any, arm: Any, reward: Any) -> None:
-    _learn(state, t, arm, 1, reward)
-
-
-@compiled
-def _stay(state: Any, t: Any, arm: Any) -> Any:
-    """Before round ``until`` nothing is looked at; the spanner is played once each."""
-    return 1 if t <= len(state.sight.estimate.first) else state.until[0] - t
+    learn_block(state, t, arm, 1, reward)
 
 
 @entry
 def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, noise: Any, rng: Any) -> Any:
-    return play_blocks(_choose, _stay, _learn, state, ledger, first, last, decisions, noise, rng)
+    return play_blocks(_choose, rounds_to_stay, learn_block, state, ledger, first, last, decisions, noise, rng)
 
 
 @entry
@@ -218,16 +204,9 @@ class OptimalTracking(Policy):
 
     def phases(self, state: _State, horizon: int) -> tuple[Phase, ...]:
         """The spanner; tracking, up to the last round that was spent on exploration; and exploiting since."""
-        spanner = min(len(state.sight.estimate.first), horizon)
-        found = [Phase("spanner", 1, spanner)]
         counted = self.counters(state)
-        last = max(counted.last_explored, spanner)
-        if last > spanner:
-            summary = f"{counted.explored} rounds explored, {counted.leader_changes} changes of leader"
-            found.append(Phase("tracking", spanner + 1, last - spanner, summary))
-        if horizon > last:
-            found.append(Phase("exploiting", last + 1, horizon - last))
-        return tuple(found)
+        summary = f"{counted.explored} rounds explored, {counted.leader_changes} changes of leader"
+        return phases_so_far(state, horizon, summary)
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         """Whether the beginning is longer than the horizon."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.lazy import Lazy
+from allocopt.base.lazy import Lazy, LazyParts
 from allocopt.base.validation import Array
 from allocopt.certify.reduction import comes_from_means
 from allocopt.certify.verdict import recertify, widened
@@ -70,20 +70,9 @@ def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) 
     return solution_of(program, tol, alpha, multipliers, report, code == kernel.CERTIFIED_BY_FORMULA)
 
 
-class _Details:
-    """Parts of the Solution that are computed when they are first asked for: binding constraints, coordinates."""
-
-    def __init__(self, program: Any, allocation: Array, multipliers: Array, method: str, tol: float) -> None:
-        self._program, self._pair = program, (allocation, multipliers, method, tol)
-        self._recertified: Solution | None = None
-
-    @property
-    def recertified(self) -> Solution:
-        """The same pair, certified as those of proof files are."""
-        if self._recertified is None:
-            program = self._program.value if isinstance(self._program, Lazy) else self._program
-            self._recertified = recertify(program, *self._pair, {})
-        return self._recertified
+def _recertified(program: Any, allocation: Array, multipliers: Array, method: str, tol: float) -> Solution:
+    """The same pair, certified as those of proof files are."""
+    return recertify(program.value if isinstance(program, Lazy) else program, allocation, multipliers, method, tol, {})
 
 
 def solution_of(
@@ -98,9 +87,8 @@ def solution_of(
     }  # fmt: skip
     if formula:
         stats["formula"] = "independent directions"
-    details = _Details(program, allocation, multipliers, method, tol)
-    binding: Any = Lazy(lambda: details.recertified.binding)
-    coordinates: Any = Lazy(lambda: details.recertified.coordinates)
+    binding: Any = LazyParts(_recertified, program, allocation, multipliers, method, tol)
+    coordinates: Any = binding  # one of its parts, too
     assumptions = () if isinstance(program, Lazy) else program.assumptions
     status = Status.CONDITIONAL if assumptions else Status.CERTIFIED
     return Solution(

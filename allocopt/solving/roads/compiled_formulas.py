@@ -24,11 +24,14 @@ def closed_form(columns: Any, ratios: Any) -> Any:
     its longest target is met.
     """
     r, k = columns.shape
-    x, y, lam, g = np.zeros(2 * k), np.zeros(2 * k), np.zeros(k), np.ones(k)
+    x, y, lam, g = np.empty(2 * k), np.empty(2 * k), np.empty(k), np.empty(k)
     unit, lengths = np.empty((k, r)), np.empty(k)
     axes, cheapest, hardest = np.empty(r, np.int64), np.empty(r, np.int64), np.empty(r, np.int64)
     found = 0
     form = DIRECTIONS
+    for i in range(k):
+        x[i] = x[k + i] = y[i] = y[k + i] = lam[i] = 0.0  # np.zeros and np.ones take long to compile
+        g[i] = 1.0
     for i in range(k):
         top = 0.0
         for c in range(r):

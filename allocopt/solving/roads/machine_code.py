@@ -17,6 +17,7 @@ from typing import Any
 
 from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
 from allocopt.solvers import newton
+from allocopt.solving.roads.helper_process import start_helper
 
 __all__ = ["ROADS", "compiled_kernel", "loaded_or_made", "pinned_road", "precompile", "ready", "say_if_slow"]
 __all__ += ["why_no_machine_code", "why_not_compiled"]
@@ -89,16 +90,17 @@ def ready() -> ModuleType | None:
     return kernel
 
 
-def why_not_compiled() -> str:
+def why_not_compiled(road: str | None = None) -> str:
     """Why `compiled_kernel` gives None."""
-    return "ALLOCOPT_ROAD is numpy" if pinned_road() == "numpy" else why_no_machine_code() or "numba does not work here"
+    pinned = (pinned_road() if road is None else road) == "numpy"
+    return "ALLOCOPT_ROAD is numpy" if pinned else why_no_machine_code() or "numba does not work here"
 
 
-def compiled_kernel() -> ModuleType | None:
-    """`loaded_or_made`, unless the road is pinned to numpy."""
-    if _loaded and "ALLOCOPT_ROAD" not in os.environ:  # in a loop of microseconds the rest would be seen
-        return _loaded[0]
-    return None if pinned_road() == "numpy" else loaded_or_made()
+def compiled_kernel(road: str | None = None) -> ModuleType | None:
+    """`loaded_or_made`, unless the road is numpy: ``road``, or else what the environment says."""
+    if (pinned_road() if road is None else road) == "numpy":
+        return None
+    return _loaded[0] if _loaded else loaded_or_made()  # in a loop of microseconds looking once more would be seen
 
 
 def loaded_or_made() -> ModuleType | None:
@@ -106,15 +108,29 @@ def loaded_or_made() -> ModuleType | None:
     if why_no_machine_code() is not None:
         return None
     if not _loaded:
+        helper = None if _seems_on_disk() else start_helper()  # now: it starts while this process loads numba
         try:
-            from allocopt.solving import kernel
-        except ImportError:  # numba is there but does not work
-            return None
-        if not kernel.load():
-            warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
-            kernel.make()
+            kernel = _kernel()
+            if kernel is None:
+                return None
+            if not kernel.load():
+                warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
+                helper = helper or start_helper()
+                kernel.make(helper)
+        finally:
+            if helper is not None:
+                helper.stop()
         _loaded.append(kernel)
     return _loaded[0]
+
+
+def _kernel() -> ModuleType | None:
+    """`allocopt.solving.kernel`; None where numba is there but does not work."""
+    try:
+        from allocopt.solving import kernel
+    except ImportError:
+        return None
+    return kernel
 
 
 def precompile() -> None:

@@ -10,9 +10,10 @@ import pytest
 from studies import as_dicts, toml
 
 import allocopt as ao
+from allocopt.base.long_runs.children import Trouble
 from allocopt.insight.instances import random_unit
 from allocopt.insight.study import workers as study_workers
-from allocopt.insight.study.study import study
+from allocopt.insight.study.study import StudySpec, study
 
 FAMILY = """
 import ctypes, os, signal, sys, time
@@ -111,6 +112,18 @@ def test_a_process_that_somebody_kills_costs_no_row(tmp_path):
         return random_unit(2, 4, seed)
 
     assert study({"family": family, "repeats": 6, "quantities": ["c"]}, tmp_path / "s", workers=2).certified == 6
+
+
+def test_workers_of_a_cluster_that_die_cost_no_row_until_they_all_die_of_it():
+    """Dask says so after four workers, whether or not they came to the row; of a process of our own three are enough."""
+    spec = StudySpec.from_dict(
+        {"family": {"name": "random-unit"}, "fixed": {"dim": 2, "n_arms": 4}, "quantities": ["c"]}
+    )
+    for trouble, tries in ((Trouble("lost", outside=True), 20), (Trouble("died"), 3)):
+        blocks = study_workers.Blocks(spec, [range(1)])
+        found = [blocks.done(next(blocks), trouble) for _ in range(tries)]
+        assert found[:-1] == [None] * (tries - 1)
+        assert found[-1].answers[0][0].reason == f"{trouble}, {tries} times"
 
 
 def test_when_rows_turn_slow_no_more_than_a_few_seconds_of_work_are_at_risk(tmp_path, monkeypatch):

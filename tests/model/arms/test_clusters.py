@@ -1,17 +1,20 @@
 """Dask as people use it: any client, again and again, with workers, clients and users that come and go."""
 
+import cProfile
 import os
 import threading
 import time
 import warnings
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 from blocks import BLOCK, agree, in_blocks, same_interval, unit_arms
 
 import allocopt as ao
-from allocopt.model.arms import DaskArms, dask_npy, on_dask
+from allocopt.model.arms import DaskArms, dask_chunks, dask_npy, on_dask
+from allocopt.model.arms.dask_chunks import groups
 
 distributed = pytest.importorskip("distributed")
 
@@ -224,6 +227,22 @@ def test_thousands_of_small_chunks_are_some_tasks(client, monkeypatch, make):
     assert agree(s, ao.regret_constant(arms, theta, tol=1e-6), 1e-6)
     assert max(tasks, default=0) < 50
     assert time.process_time() - started < 60
+
+
+def test_very_many_chunks_are_announced_and_a_task_of_them_costs_dask_no_more_than_one_of_few(monkeypatch):
+    calls = []
+    for count in (600, 1200):
+        (group,) = groups(lazily(np.ones((2 * count, 2)), 2), 10**6)
+        assert len(group.chunks) == count
+        profile = cProfile.Profile()
+        profile.runcall(dask.delayed(len, pure=False), group.chunks)
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[1] <= calls[0] + 20
+    monkeypatch.setattr(dask_chunks, "_VERY_MANY", 599)
+    with pytest.warns(
+        ao.SlowWarning, match=r"arms: a Dask array of 600 rows of chunks.*arms\.rechunk\(\(320, -1\)\)\.persist"
+    ):
+        groups(lazily(np.ones((1200, 2)), 2), 10)
 
 
 def test_small_chunks_that_are_persisted_are_refused_with_what_to_do(client):

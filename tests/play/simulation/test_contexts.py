@@ -7,6 +7,8 @@ import allocopt as ao
 from allocopt.base.errors import AllocoptError
 from allocopt.play.simulation.result import load_simulation
 from allocopt.play.simulation.simulate import simulate
+from allocopt.policies import OAM, LinTS, LinUCB
+from allocopt.policies.base import PAUSE, Setting
 
 BANDIT = ao.ContextualBandit(
     [[[1, 0], [0, 1], [0.9, 0.2]], [[0.5, 0], [0.4, 0.1]], [[0, 1], [0.3, 0.9]]], [1.0, 0.2], weights=[5, 3, 2]
@@ -55,6 +57,54 @@ def test_results_are_the_same_with_workers_saved_and_resumed(tmp_path):
         simulate("OAM", heavier, 300, 20, rng=3, checkpoint=tmp_path / "kept")
 
 
+def drawn(noise):
+    """A context by the weights 5, 3 and 2."""
+    draw = noise.random()
+    return 0 if draw < 0.5 else 1 if draw < 0.8 else 2
+
+
+def played_by_hand(policy, horizon, seed, delay, batch):
+    """Run 0 of a simulation, one interpreted round after the other: its pulls."""
+    noise, own = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, which))) for which in (0, 1))
+    setting = Setting(BANDIT.arms, horizon, BANDIT.noise_variance, sizes=BANDIT.sizes)
+    state, told, arms, rewards = policy.initial_state(setting), 0, [], []
+    for t in range(1, horizon + 1):
+        context = drawn(noise)
+        state.offered[:] = BANDIT.pair(context, 0), BANDIT.pair(context, 0) + BANDIT.sizes[context]
+        arm = policy.choose(state, t, own)
+        if arm == PAUSE:
+            policy.plan(state, t, setting)
+            arm = policy.choose(state, t, own)
+        arms.append(int(arm))
+        rewards.append(BANDIT.means[arm] + noise.standard_normal())
+        while told < (t - delay) // batch * batch:
+            policy.update(state, told + 1, arms[told], rewards[told])
+            told += 1
+    return np.bincount(arms, minlength=BANDIT.n_arms)
+
+
+@pytest.mark.parametrize(("delay", "batch"), [(0, 1), (30, 1), (0, 40), (7, 25)])
+@pytest.mark.parametrize("policy", [LinUCB(), LinTS(), OAM()], ids=lambda p: p.name)
+def test_rewards_that_come_late_are_told_in_order_and_not_before_their_time(policy, delay, batch):
+    r = simulate(policy, BANDIT, 400, 1, rng=5, delay=delay, batch=batch)
+    np.testing.assert_array_equal(r.pulls[0], played_by_hand(policy, 400, 5, delay, batch))
+
+
+@pytest.mark.parametrize("policy", [LinUCB(), LinTS(), OAM()], ids=lambda p: p.name)
+def test_a_player_in_a_loop_of_ones_own_plays_what_is_simulated(policy):
+    noise, own = (np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0, which))) for which in (0, 1))
+    player, pulls = policy.start_contexts(BANDIT.contexts, 400, rng=own), np.zeros(BANDIT.n_arms, int)
+    for _ in range(400):
+        context = drawn(noise)
+        arm = player.choose(context)
+        assert arm == player.choose(context) == player.choose()
+        pair = BANDIT.pair(context, arm)
+        assert 0 <= arm < BANDIT.sizes[context]
+        player.update(arm, BANDIT.means[pair] + noise.standard_normal())
+        pulls[pair] += 1
+    np.testing.assert_array_equal(pulls, simulate(policy, BANDIT, 400, 1, rng=9).pulls[0])
+
+
 def test_paired_comparisons_work():
     one, two = (simulate(policy, BANDIT, 2000, 20, rng=0) for policy in ("LinTS", "OAM"))
     assert ao.compare(one, two).paired
@@ -64,9 +114,9 @@ def test_paired_comparisons_work():
     ("options", "words"),
     [
         ({"policy": "UCB"}, "policy UCB cannot be played with contexts; LinUCB, LinTS and OAM can"),
-        ({"policy": "LinTS", "delay": 3}, "with contexts, expected no environment, no delay"),
-        ({"policy": "OptimalTracking", "blockwise": True}, "with contexts, expected no environment"),
-        ({"policy": "LinTS", "environment": lambda a, t, g: 0.0}, "with contexts, expected no environment"),
+        ({"policy": "OptimalTracking", "blockwise": True}, "policy OptimalTracking cannot be played with contexts"),
+        ({"policy": "LinTS", "blockwise": True}, "blockwise: expected False with contexts"),
+        ({"policy": "LinTS", "environment": lambda a, t, g: 0.0}, "play round by round, with policy.start_contexts("),
     ],
 )
 def test_what_cannot_be_played_is_refused(options, words):

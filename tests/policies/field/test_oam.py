@@ -43,14 +43,14 @@ def listing(bandit, context, n, t, s, pulls, gram, vector, exploration):
             else math.sqrt(bandit.dim * math.log(bandit.dim * math.log(n)))
         )
         return {int(offered[(means + root * np.sqrt(widths))[offered].argmax()])}, "wasted"
-    epsilon = 0.01 if exploration == "experiments" else 1.0 if t < 16 else 1 / math.log(math.log(t))
+    epsilon = 0.01 if exploration == "little" else 1.0 if t < 16 else 1 / math.log(math.log(t))
     if mine.min() <= epsilon * s:
         return {int(offered[mine.argmin()])}, "estimated"
     ratio = np.where(wanted > 1e-2, mine / np.maximum(wanted, 1e-12), np.inf)
     return set(offered[ratio <= ratio.min() * (1 + 1e-3)].tolist()), "explored"
 
 
-@pytest.mark.parametrize("exploration", ["experiments", "theorem"])
+@pytest.mark.parametrize("exploration", ["little", "theorem"])
 @pytest.mark.parametrize("bandit", [ONE, THREE], ids=["one context", "three contexts"])
 def test_with_a_solve_in_every_round_it_plays_the_listing(bandit, exploration):
     n, policy = 1000, OAM(exploration, resolve=0)
@@ -98,3 +98,23 @@ def test_without_contexts_it_is_the_policy_of_one_context():
     r = simulate(OAM(), bandit, 2000, 3, rng=0)
     assert (r.pulls.sum(axis=1) == 2000).all()
     assert r.pulls[:, 0].mean() > 1000
+
+
+def test_the_program_is_solved_again_once_the_determinant_has_grown_by_a_tenth():
+    bandit = instances.counter_example(0.2)
+    player, rng = OAM().start(bandit.arms, 3000, rng=0), np.random.default_rng(5)
+    gram, at_last, solved = np.zeros((2, 2)), 0.0, 0
+    for _ in range(1500):
+        explored, solves = int(player.state.explored[0]), int(player.state.solves[0])
+        arm = player.choose()
+        did = int(player.state.solves[0]) - solves
+        if player.state.explored[0] > explored:
+            grown = np.linalg.det(gram) / at_last if at_last else np.inf
+            assert did == (grown > 1.1) or abs(grown - 1.1) < 1e-9
+        else:
+            assert did == 0
+        if did:
+            at_last, solved = np.linalg.det(gram), solved + 1
+        player.update(arm, bandit.means[arm] + rng.standard_normal())
+        gram += np.outer(bandit.arms[arm], bandit.arms[arm])
+    assert 20 < solved < 0.5 * player.state.explored[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # the line says that Python has started and the entry point is there (3 ms): what happens before is not ours
 START = "import os, allocopt.cli.main as m; os.write(1, b'started\\n'); m.main()"
 COMMANDS = {
