@@ -30,7 +30,7 @@ SHARES = {
     "solve_many": (50, 20), "solve_many, shared arms": (50, 25), "solve_many, bandits": (50, 10), "Allocator": (50, 60),
     "auto": (10, 20), "numpy": (10, 4), "interior-point": (10, 4), "active-set": (10, 4), "closed-form": (10, 2), "design": (10, 2),
     "frank-wolfe": (5, 2), "conic": (1, 1), "streamed": (10, 4), "Dask": (1, 1), "saved": (5, 3), "recertified": (10, 4),
-    "laws": (5, 5),
+    "laws": (5, 5), "sightings": (10, 4),
 }  # fmt: skip
 """For each road: how many seeds of a chunk take it, and how often a chunk goes that way once every road was taken."""
 
@@ -41,7 +41,7 @@ _PROMISES_TOL = {*BATCHED, "auto", "numpy", "interior-point", "active-set", "str
 def roads(family: Family) -> list[str]:
     """The roads that the programs of a family can take."""
     if family.kind == "regret":
-        return list(SHARES)
+        return [road for road in SHARES if road != "sightings"]
     if family.kind == "horizon":
         apart = {"solve_many, bandits"}
     elif family.kind == "g_optimal":
@@ -52,6 +52,8 @@ def roads(family: Family) -> list[str]:
         apart = {*BATCHED, "streamed", "Dask", "laws"}
     else:
         apart = {*BATCHED, "streamed", "Dask"}
+    if family.kind != "side_observations":
+        apart |= {"sightings"}
     return [road for road in SHARES if road not in apart]
 
 

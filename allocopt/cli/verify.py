@@ -64,8 +64,9 @@ def verify(
     if exact:
         if precision is not None:
             raise InvalidOption("--precision: expected none with --exact, which works in rationals")
+        enclosure = exact_enclosure(solution)  # which refuses what would take for ever
         verdict = judge(read(proof.read_text(encoding="utf-8-sig")))
-        enclosure, proven, problems = exact_enclosure(solution), verdict.proven, verdict.problems
+        proven, problems = verdict.proven, verdict.problems
     else:
         enclosure = solution.verify(precision)
         proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]

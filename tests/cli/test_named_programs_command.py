@@ -77,11 +77,20 @@ def test_budgets_semi_bandits_and_side_observations(files):
     shown = solve(files / "o.json", "--program", "side-observations", "--json", "--save", proof)
     assert json.loads(shown.output)["value"] == pytest.approx(10.0)
     assert ao.load_solution(proof).verify(exact=True).problems == ()
+    listed = {"means": side["means"], "shown": [[0], [1], [2, 0, 1]], "variances": [[1], [1], [1, 1, 1]]}
+    (files / "l.json").write_text(json.dumps(listed))
+    again = json.loads(solve(files / "l.json", "--program", "side-observations", "--json").output)
+    assert again["value"] == json.loads(shown.output)["value"]
 
 
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
+        ({"means": [1, 0], "shown": [[0], [2]], "variances": [[1], [1]]}, [], "entry 1 of"),
+        ({"means": [1, 0], "shown": [[0], [1, 1]], "variances": [[1], [1, 2]]}, [], "distinct arms"),
+        ({"means": [1, 0], "shown": [[0], [1]], "variances": [[1], ["x"]]}, [], "a number for each"),
+        ({"means": [1, 0], "shown": [[0]], "variances": [[1], [1]]}, [], "as many lists"),
+        ({"means": [1, 0], "shown": [[0], [1]], "variances": [[1], [0]]}, [], "expected entries > 0"),
         ({"means": [1, 0]}, [], "variances"), ({"means": [1, 0], "variances": [[1, 1], [1, 1]], "arms": []}, [], "unknown entry"),
         ({"means": [1, 0], "variances": [[1]]}, [], "shape"),
         ({"means": [1, 0], "variances": [[1, 1], [1, 1]]}, ["--tau", "1"], "--tau"),

@@ -199,20 +199,47 @@ def _read_json(source: Path) -> dict[str, Any]:
 
 
 def read_side_observations(path: Path) -> tuple[Any, Any, Any]:
-    """Means, variances (null or "inf": not seen) and labels from a JSON file; checked by `allocopt.programs.side_observations`."""
+    """Means, variances and labels from a JSON file, checked by `allocopt.programs.side_observations`.
+
+    Variances are rows of k numbers (null or "inf": not seen), or, beside "shown", one for each arm that is shown.
+    """
     source = Path(path)
     content = _read(source, read_json)
     if not isinstance(content, dict) or not {"means", "variances"} <= set(content):
         raise InvalidFile(f'{source}: expected a JSON object with "means" and "variances" for side observations')
-    unknown = sorted(set(content) - {"means", "variances", "labels", "name", "description"})
+    known = ("means", "variances", "shown", "labels", "name", "description")
+    unknown = sorted(set(content) - set(known))
     if unknown:
-        raise InvalidFile(
-            f'{source}: unknown entry "{unknown[0]}" (known: means, variances, labels, name, description)'
-        )
+        raise InvalidFile(f'{source}: unknown entry "{unknown[0]}" (known: {", ".join(known)})')
     variances = content["variances"]
+    if "shown" in content:
+        return content["means"], _shown_only(source, content), content.get("labels")
     if isinstance(variances, list) and all(isinstance(row, list) for row in variances):
         variances = [[math.inf if x is None or x == "inf" else x for x in row] for row in variances]
     return content["means"], variances, content.get("labels")
+
+
+def _shown_only(source: Path, content: dict[str, Any]) -> Any:
+    """Variances of what arms show, as a sparse matrix."""
+    from scipy.sparse import coo_matrix  # takes a while to load
+
+    means, shown, variances = (content[name] for name in ("means", "shown", "variances"))
+    lists = all(isinstance(x, list) for x in (means, shown, variances)) and len(means) == len(shown) == len(variances)
+    for i in range(len(means) if lists else 0):
+        own, values = shown[i], variances[i]
+        fits = isinstance(own, list) and isinstance(values, list) and len(own) == len(values)
+        fits = fits and all(type(j) is int and 0 <= j < len(means) for j in own) and len(set(own)) == len(own)
+        if not fits or not all(type(x) in (int, float) for x in values):
+            raise InvalidFile(
+                f'{source}: expected distinct arms from 0 to {len(means) - 1} in entry {i} of "shown", '
+                'and a number for each in "variances"'
+            )
+    if not lists:
+        raise InvalidFile(f'{source}: expected "means", and as many lists in "shown" and in "variances"')
+    rows = np.array([i for i, own in enumerate(shown) for _ in own], dtype=np.int64)
+    columns = np.array([j for own in shown for j in own], dtype=np.int64)
+    values = np.array([x for own in variances for x in own], dtype=np.float64)
+    return coo_matrix((values, (rows, columns)), shape=(len(means), len(means)))
 
 
 _ENTRIES = ("arms", "theta", "gaps", "noise_variance", "labels", "name", "description", "items", "contexts", "weights")
