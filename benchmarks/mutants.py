@@ -114,7 +114,7 @@ JUDGES = {
     "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks", "bounded_answers"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof"),
     "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins"),
-    "allocopt/certify/referee.py": ("linear_proofs", "referee", "proof_files"),
+    "allocopt/certify/referee.py": ("linear_proofs", "referee", "referee_details", "proof_files"),
     "allocopt/certify/proofs/reading.py": ("linear_proofs", "proof_files", "proof_saving", "proof_tampering"),
     "allocopt/certify/by_block/span.py": ("by_block", "streamed_course"),
     "allocopt/certify/by_block/screening.py": ("by_block", "pricing", "streamed_course"),
