@@ -30,6 +30,8 @@ def test_one_parameter_is_a_curve_between_the_bounds(results):
     assert curve.get_xdata().tolist() == [0.05, 0.1, 0.2]
     assert curve.get_ydata() == pytest.approx(result.rows("ratio")["value"].to_numpy(), rel=1e-7)
     assert result.plot().axes[0].get_ylabel() == "c"
+    assert result.plot(width="page").get_figwidth() == pytest.approx(7.0)
+    assert result.plot(ax=axes) is figure
 
 
 def test_two_parameters_are_a_heat_map_of_medians_over_seeds(results):
