@@ -97,6 +97,13 @@ def test_one_bad_entry_among_good_ones_is_enough(tmp_path):
     assert not judge(changed(side, means=[0.5, 0.375, 0.0])).proven
 
 
+@pytest.mark.parametrize("noise", [0.3, NOISY.noise_variance])
+def test_upper_bounds_of_optimism_are_in_pulls_of_their_noise(noise, tmp_path):
+    solution = ao.solve(ao.programs.optimism(ao.LinearBandit(BANDIT.arms, BANDIT.theta, noise), 0.6))
+    assert (solution.allocation == solution.program.upper).any()
+    assert judge(document(solution, tmp_path / "p.json")).proven
+
+
 def test_the_largest_of_several_shares_is_what_is_assumed(tmp_path):
     """Two columns that depend on the others up to rounding, by different shares: an assumption of the smaller one does not do."""
     rng = np.random.default_rng(1)
