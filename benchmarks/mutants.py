@@ -538,7 +538,7 @@ def run(files: list[str], most: int | None, seed: int, again: str | None, proces
 
 def _reached_as_it_is(judge: Judge, file: str) -> dict[int, set[str]]:
     """Judge the code as it is, which must pass, and note what each test reaches; known where nothing has changed since."""
-    folders = ("tests/helpers", "tests/certify", "allocopt", "solvers")
+    folders = ("tests", "allocopt", "solvers")
     texts = [path.read_bytes() for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     digest = hashlib.sha256(b"".join([file.encode(), repr(JUDGES[file]).encode(), *texts])).hexdigest()[:16]
     noted = ROOT / "build" / "mutants" / f"{digest}.json"
