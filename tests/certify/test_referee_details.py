@@ -71,6 +71,9 @@ def test_one_bad_entry_among_good_ones_is_enough(tmp_path):
     refused(changed(general, radii__0=0.0), "expected radii > 0")
     refused(changed(general, radii__1=0.0), "expected radii > 0")
     refused(changed(general, lower__1=10.0), "lower <= upper")
+    for entry in ("costs__0", "radii__0", "lower__0"):
+        refused(changed(general, **{entry: "inf"}), "expected a double")
+        refused(changed(general, **{entry: -1.0}), "expected a double")
     means = NOISY.arms @ NOISY.theta
     threshold = document(ao.solve(ao.programs.threshold(ao.LinearBandit([[1.0, 0], [0, 1]], [0.5, 0.25]), 0.375)), path)
     assert judge(threshold).proven
@@ -120,3 +123,11 @@ def test_the_largest_of_several_shares_is_what_is_assumed(tmp_path):
         numerator, denominator = map(int, entry["size"].split("/"))
         entry["size"] = f"{numerator}/{denominator * 1000}"
     assert not judge(written).proven
+
+
+def test_optimal_arms_of_semi_bandits_cannot_be_made_up(tmp_path):
+    path = tmp_path / "p.json"
+    semi = document(ao.solve(ao.programs.semi_bandit([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [0.5, 0.25, 0.125])), path)
+    path.write_text(json.dumps(changed(semi, optimal_arms=[0, 2])))
+    with pytest.raises(ao.InvalidFile, match="optimal"):
+        ao.load_solution(path)
