@@ -19,6 +19,8 @@ validation.Array = validation.IntArray = numpy.ndarray  # signatures say `ndarra
 # public modules by the name that users write: `allocopt.graphs` is allocopt/actions/graphs.py
 for name in allocopt._MODULES:
     sys.modules[f"allocopt.{name}"] = getattr(allocopt, name)
+# what a module loads for type checkers alone (its maker is above it), so that its signatures have links
+allocopt.policies.Player.__init__.__globals__.update(Policy=allocopt.policies.Policy, Setting=allocopt.policies.Setting)
 
 project = "allocopt"
 author = "The allocopt developers"
