@@ -131,3 +131,13 @@ def test_optimal_arms_of_semi_bandits_cannot_be_made_up(tmp_path):
     path.write_text(json.dumps(changed(semi, optimal_arms=[0, 2])))
     with pytest.raises(ao.InvalidFile, match="optimal"):
         ao.load_solution(path)
+
+
+def test_contexts_of_a_file_must_add_up(tmp_path):
+    path = tmp_path / "p.json"
+    bandit = ao.ContextualBandit([BANDIT.arms[:3], BANDIT.arms[3:]], BANDIT.theta)
+    contexts = document(ao.solve(ao.programs.contextual(bandit)), path)
+    for sizes in ([3, 4], [3, 6], [3], [0, 8]):
+        path.write_text(json.dumps(changed(contexts, contexts=sizes)))
+        with pytest.raises(ao.InvalidFile, match="contexts"):
+            ao.load_solution(path)
