@@ -36,14 +36,19 @@ def environment(**more):
     return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **more}
 
 
-def interrupted(folder, line, seconds):
-    """Exit code, output and error lines of a command whose whole process group gets SIGINT so long after its start."""
+def interrupted(folder, line, seconds, begun=None):
+    """Exit code, output and error lines of a command whose whole process group gets SIGINT so long after its start.
+
+    ``begun``: a file that must be there first, however long that takes on a busy machine.
+    """
     command = [sys.executable, "-c", START, *line.split()]
     with subprocess.Popen(
         command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout.readline() == "started\n"
+        while begun is not None and not begun.exists() and process.poll() is None:
+            time.sleep(0.05)
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=120)
@@ -83,7 +88,8 @@ def test_fifty_interrupts_at_random_moments_exit_with_130(folder):
 
 @needs_signals
 def test_an_interrupted_simulation_says_what_is_kept(folder):
-    code, _, err = interrupted(folder, "simulate i.json -n 1e6 -r 100000 -p LinUCB --workers 1 --out runs", 8.0)
+    line = "simulate i.json -n 1e6 -r 100000 -p LinUCB --workers 1 --out runs"
+    code, _, err = interrupted(folder, line, 2.0, begun=folder / "runs")
     *notes, last = err.splitlines()
     assert code == 130 and last.startswith("interrupted: what was finished is kept in runs")
     assert all(line.startswith("note: ") for line in notes)  # that it compiles, and how long it will take
