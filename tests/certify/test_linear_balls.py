@@ -57,7 +57,8 @@ def test_rows_are_decided_without_error_where_sums_cancel():
     doubtful = 0
     for _ in range(300):
         row, alpha = rng.normal(size=5), rng.uniform(0.1, 2.0, size=5)
-        row[-1] = -(row[:-1] @ alpha[:-1]) / alpha[-1] if rng.random() < 0.5 else row[-1]
+        kind = rng.integers(4)  # sums that cancel, mixed ones, and those of one sign
+        row = [np.append(row[:-1], -(row[:-1] @ alpha[:-1]) / alpha[-1]), row, np.abs(row), -np.abs(row)][kind]
         limit = float(row @ alpha) + rng.integers(-2, 3) * 2.0**-54
         rows = LinearConstraints.checked(([row], [limit]), 5)
         exact = dot(rational(row), rational(alpha)) - rational(limit)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -107,22 +108,30 @@ def test_upper_bounds_of_optimism_are_in_pulls_of_their_noise(noise, tmp_path):
     assert judge(document(solution, tmp_path / "p.json")).proven
 
 
-def test_the_largest_of_several_shares_is_what_is_assumed(tmp_path):
-    """Two columns that depend on the others up to rounding, by different shares: an assumption of the smaller one does not do."""
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_largest_of_several_shares_is_what_is_assumed(seed, tmp_path):
+    """Columns that depend on the others up to rounding, by different shares: an assumption of a little less does not do."""
+    rng = np.random.default_rng(seed)
     basis = rng.integers(1, 90, size=(6, 2)) / 100.0
-    arms = np.column_stack([basis, basis @ [1.0, 1.0], basis @ [0.1, -7.0]])
-    solution = ao.regret_constant(arms, [0.3, 0.5, 0.0, 0.0])
+    arms = np.column_stack([basis, basis @ rng.integers(-90, 91, size=(2, 3)) / 70.0])
+    solution = ao.regret_constant(arms, [0.3, 0.5, 0.0, 0.0, 0.0])
     assert solution.status == ao.Status.CONDITIONAL
     written = document(solution, tmp_path / "p.json")
-    sizes = judge(written)
-    assert sizes.proven
-    dependence = [a for a in written["assumptions"] if a["kind"] == "dependence"]
-    assert dependence
-    for entry in dependence:
-        numerator, denominator = map(int, entry["size"].split("/"))
-        entry["size"] = f"{numerator}/{denominator * 1000}"
+    found = judge(written)
+    assert found.proven
+    for entry in written["assumptions"]:
+        if entry["kind"] == "dependence":
+            less = found.assumed["dependence"] * Fraction(999, 1000)
+            entry["size"] = f"{less.numerator}/{less.denominator}"
     assert not judge(written).proven
+
+
+def test_no_tolerance_is_infinite(tmp_path):
+    written = document(ao.regret_constant([[1, 0], [0, 1], [0.75, 0.5]], [1, 0]), tmp_path / "p.json")
+    written["claim"] |= {"lower": 1.0, "upper": 100.0}
+    for tol in ("inf", 1e-8):
+        assert not judge(written | {"tol": tol}).proven
+    assert judge(written | {"tol": 99.0}).proven
 
 
 def test_optimal_arms_of_semi_bandits_cannot_be_made_up(tmp_path):
