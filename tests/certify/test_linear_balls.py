@@ -55,12 +55,12 @@ def test_a_target_counts_whatever_its_sign(target):
 def test_rows_are_decided_without_error_where_sums_cancel():
     rng = np.random.default_rng(0)
     doubtful = 0
-    for _ in range(300):
-        row, alpha = rng.normal(size=5), rng.uniform(0.1, 2.0, size=5)
+    for _ in range(1500):
+        row, alpha = rng.normal(size=9), rng.uniform(0.1, 2.0, size=9)
         kind = rng.integers(4)  # sums that cancel, mixed ones, and those of one sign
         row = [np.append(row[:-1], -(row[:-1] @ alpha[:-1]) / alpha[-1]), row, np.abs(row), -np.abs(row)][kind]
         limit = float(row @ alpha) + rng.integers(-2, 3) * 2.0**-54
-        rows = LinearConstraints.checked(([row], [limit]), 5)
+        rows = LinearConstraints.checked(([row], [limit]), 9)
         exact = dot(rational(row), rational(alpha)) - rational(limit)
         doubtful += (rows.used(alpha)[0] > limit) != (exact > 0)
         assert rows.unmet(alpha).tolist() == [0] * (exact > 0)
