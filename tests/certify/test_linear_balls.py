@@ -59,7 +59,7 @@ def test_rows_are_decided_without_error_where_sums_cancel():
         row, alpha = rng.normal(size=9), rng.uniform(0.1, 2.0, size=9)
         kind = rng.integers(4)  # sums that cancel, mixed ones, and those of one sign
         row = [np.append(row[:-1], -(row[:-1] @ alpha[:-1]) / alpha[-1]), row, np.abs(row), -np.abs(row)][kind]
-        limit = float(row @ alpha) + rng.integers(-2, 3) * 2.0**-54
+        limit = float(row @ alpha) * (1.0 + rng.integers(-2, 3) * 2.0**-52)
         rows = LinearConstraints.checked(([row], [limit]), 9)
         exact = dot(rational(row), rational(alpha)) - rational(limit)
         doubtful += (rows.used(alpha)[0] > limit) != (exact > 0)
