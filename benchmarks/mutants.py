@@ -141,7 +141,7 @@ JUDGES = {
     "allocopt/certify/by_block/screening.py": ("by_block", "pricing", "streamed_course"),
     "allocopt/certify/exact_arithmetic/rows.py": ("rows_of_arms", "balls", "named_reduction"),
     "allocopt/certify/exact_arithmetic/finite_time.py": ("finite_time_arithmetic", "finite_time_bound"),
-    "allocopt/certify/exact_arithmetic/sightings.py": ("side_observations",),
+    "allocopt/certify/exact_arithmetic/sightings.py": ("sightings_certificate", "side_observations"),
     "allocopt/certify/exact_arithmetic/divergence.py": ("finite_time_arithmetic", "finite_time_bound"),
     "allocopt/linear/differences.py": ("differences_in_span", "named_reduction"),
     "allocopt/linear/gaps.py": ("parts", "modulo"),

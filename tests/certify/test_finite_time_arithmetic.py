@@ -8,6 +8,7 @@ import pytest
 from flint import arb, fmpq
 
 from allocopt.certify.exact_arithmetic import finite_time as exact
+from allocopt.certify.exact_arithmetic.divergence import divergence_in_balls
 
 ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.25], [0.25, 0.5]])
 THETA = np.array([1.0, 1.0])  # the first two arms are optimal, gaps 1/4 of the others
@@ -113,3 +114,14 @@ def test_numbers_beyond_doubles_are_rounded_to_the_safe_side():
     third = arb(1) / 3
     assert exact._below(third) <= 1 / 3 and arb(exact._below(third)) <= third
     assert exact._below(arb(2)) == 2.0
+
+
+def test_where_nothing_can_be_told_apart_nothing_is_proven():
+    assert divergence_in_balls(fmpq(1, 2), fmpq(1, 2)) == 0  # kl(1/2, 1/2)
+    assert divergence_in_balls(fmpq(3, 4), fmpq(1, 2)) == 0  # 1/4 is below 1/2: no information
+    assert divergence_in_balls(fmpq(2), fmpq(1, 2)) == 0
+    assert float(divergence_in_balls(fmpq(1, 4), fmpq(1, 8)).mid()) == pytest.approx(kl(0.75, 0.125), rel=1e-12)
+    assert float(divergence_in_balls(fmpq(0), fmpq(1, 8)).mid()) == pytest.approx(math.log(8.0), rel=1e-12)
+    none = exact.exact_alternatives(ONE, np.array([0.5, 0.0]), np.ones(2), 1000, [])
+    assert not exact.surplus(none, [], [], 1.0).holds
+    assert exact.largest_value(none, [], [], 1.0) == 0.0
