@@ -137,6 +137,7 @@ def test_no_tolerance_is_infinite(tmp_path):
 def test_optimal_arms_of_semi_bandits_cannot_be_made_up(tmp_path):
     path = tmp_path / "p.json"
     semi = document(ao.solve(ao.programs.semi_bandit([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [0.5, 0.25, 0.125])), path)
+    assert ao.load_solution(path).verify().lower > 0
     path.write_text(json.dumps(changed(semi, optimal_arms=[0, 2])))
     with pytest.raises(ao.InvalidFile, match="optimal"):
         ao.load_solution(path)
@@ -146,6 +147,11 @@ def test_contexts_of_a_file_must_add_up(tmp_path):
     path = tmp_path / "p.json"
     bandit = ao.ContextualBandit([BANDIT.arms[:3], BANDIT.arms[3:]], BANDIT.theta)
     contexts = document(ao.solve(ao.programs.contextual(bandit)), path)
+    three = ao.solve(
+        ao.programs.contextual(ao.ContextualBandit([BANDIT.arms[:2], BANDIT.arms[2:5], BANDIT.arms[5:]], BANDIT.theta))
+    )
+    three.save(path, overwrite=True)
+    assert ao.load_solution(path).value == three.value
     for sizes in ([3, 4], [3, 6], [3], [0, 8]):
         path.write_text(json.dumps(changed(contexts, contexts=sizes)))
         with pytest.raises(ao.InvalidFile, match="contexts"):
