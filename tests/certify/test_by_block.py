@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 from blocks import in_blocks
+from bounded import arms_of
 from exactly import U, dot, gamma, rational, solved, weighted
 
 import allocopt as ao
@@ -23,15 +24,6 @@ INF = float("inf")
 
 def near(value, exact, ulps=8):
     return abs(rational(float(value)) - exact) <= ulps * U * abs(exact)
-
-
-def arms_of(seed, count=40):
-    """Short arms around 0, the best one somewhere among them, everything a multiple of 1/64; gaps are exact in doubles."""
-    rng = np.random.default_rng(seed)
-    arms = rng.integers(-32, 33, size=(count, 3)) / 64.0
-    arms[int(rng.integers(count))] = [1.0, 0.0, 0.0]
-    arms[:, 1:][~arms[:, 1:].any(axis=1) & (arms[:, 0] < 1.0)] = 0.125
-    return arms, np.array([1.0, 0.0, 0.0])
 
 
 def streamed(arms, theta):

@@ -151,8 +151,10 @@ def test_time_that_is_over_is_said():
 
 
 def test_ties_are_refused_however_many_arms_there_are(without_arrays):
-    with pytest.raises(ao.InvalidInstance, match=r"unique best arm, but arms \[0, 2\] tie"):
+    with pytest.raises(ao.InvalidInstance, match=r"unique best arm, but 2 arms tie \(0, 2\)"):
         ao.programs.side_observations([1.0, 0.5, 1.0 - 1e-15], np.ones((3, 3)))
+    with pytest.raises(ao.InvalidInstance, match=r"9 arms tie \(0, 1, 2, 3, 4, …\); leave"):
+        ao.programs.side_observations(np.ones(9), np.ones((9, 9)))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ def semi_bandit(
 def _one_best(tied: IntArray, sets: Array | None = None) -> int:
     """The best arm; arms that tie are refused unless they are copies: which of them is to be told from the others is not clear."""
     if len(tied) > 1 and (sets is None or not (sets[tied] == sets[tied[0]]).all()):
+        which = ", ".join(map(str, tied[:5].tolist())) + (", …" if len(tied) > 5 else "")
         raise InvalidInstance(
-            f"means: expected a unique best arm, but arms {tied.tolist()} tie; leave all but one of them out"
+            f"means: expected a unique best arm, but {len(tied)} arms tie ({which}); leave all but one of them out"
         )
     return int(tied[0])
