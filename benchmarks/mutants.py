@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mutants_judges import JUDGES, PROPOSALS
 from mutants_reach import ELSEWHERE, Only, Reach, tests_that_reach
 
 HERE = Path(__file__).resolve().parent
@@ -42,117 +43,6 @@ _TESTS += " and not longer_horizon and not other_units_scale and not pay_more_el
 _INTERPRETED = ("compiled_certificate",)  # files that numba compiles: judged as plain Python, which is the same text
 _LATE = "pytest.PytestAssertRewriteWarning"  # plugins that are loaded before the fork
 
-# the tests that judge a file, those that are likeliest to notice first
-JUDGES = {
-    "allocopt/certify/canonical.py": (
-        "linear_limits",
-        "parts",
-        "fixed",
-        "rows_of_arms",
-        "margins",
-        "both_bounds",
-        "theorem",
-        "balls",
-    ),
-    "allocopt/certify/frame.py": (
-        "parts",
-        "rows_of_arms",
-        "margins",
-        "bounded_blocks",
-        "both_bounds",
-        "theorem",
-        "balls",
-    ),
-    "allocopt/certify/certificate.py": (
-        "linear_limits",
-        "parts",
-        "rows_of_arms",
-        "margins",
-        "both_bounds",
-        "theorem",
-        "bounded_blocks",
-        "balls",
-    ),
-    "allocopt/linear/modulo.py": ("parts", "modulo", "span", "reduction"),
-    "allocopt/linear/span.py": ("parts", "span", "reduction", "balls"),
-    "allocopt/certify/reduction.py": (
-        "linear_limits",
-        "parts",
-        "rows_of_arms",
-        "reduction",
-        "span",
-        "balls",
-        "named_reduction",
-        "differences_in_span",
-    ),
-    "allocopt/certify/limits/evaluation.py": ("linear_margins", "linear_limits"),
-    "allocopt/model/rows/constraints.py": ("constraints", "linear_limits", "linear_balls"),
-    "allocopt/certify/limits/feasibility.py": ("parts", "rows_of_arms", "balls", "reduction"),
-    "allocopt/certify/exact_arithmetic/balls.py": ("linear_limits", "linear_balls", "parts", "rows_of_arms", "balls"),
-    "allocopt/certify/exact_arithmetic/program.py": (
-        "linear_limits",
-        "linear_balls",
-        "parts",
-        "rows_of_arms",
-        "reduction",
-        "balls",
-        "named_reduction",
-    ),
-    "allocopt/certify/verdict.py": (
-        "linear_limits",
-        "verdict",
-        "by_block",
-        "proof",
-        "bounded_answers",
-        "side_observations",
-    ),
-    "allocopt/certify/by_block/pricing.py": ("pricing", "by_block", "bounded_blocks", "streamed_course"),
-    "allocopt/certify/by_block/problem.py": (
-        "by_block",
-        "bounded_blocks",
-        "bounded_answers",
-        "fixed",
-        "pricing",
-        "streamed_course",
-        "streamed_solutions",
-    ),
-    "allocopt/certify/by_block/bounded.py": ("bounded_blocks", "fixed", "bounded_answers"),
-    "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block", "bounded_answers"),
-    "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks", "bounded_answers"),
-    "allocopt/certify/enclosure.py": ("enclosure", "proof", "side_observations"),
-    "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins"),
-    "allocopt/certify/referee.py": (
-        "linear_proofs",
-        "referee",
-        "referee_details",
-        "linear_limits",
-        "proof_files",
-        "side_observations",
-    ),
-    "allocopt/certify/proofs/reading.py": (
-        "linear_proofs",
-        "proof_files",
-        "proof_saving",
-        "proof_tampering",
-        "side_observations",
-        "referee_details",
-    ),
-    "allocopt/certify/by_block/span.py": ("by_block", "streamed_course"),
-    "allocopt/certify/by_block/screening.py": ("by_block", "pricing", "streamed_course"),
-    "allocopt/certify/exact_arithmetic/rows.py": ("rows_of_arms", "balls", "named_reduction"),
-    "allocopt/certify/exact_arithmetic/finite_time.py": ("finite_time_arithmetic", "finite_time_bound"),
-    "allocopt/certify/exact_arithmetic/sightings.py": ("sightings_certificate", "side_observations"),
-    "allocopt/certify/exact_arithmetic/divergence.py": ("finite_time_arithmetic", "finite_time_bound"),
-    "allocopt/linear/differences.py": ("differences_in_span", "named_reduction"),
-    "allocopt/linear/gaps.py": ("parts", "modulo"),
-    "allocopt/linear/floating.py": ("parts", "margins", "both_bounds", "theorem", "modulo"),
-    "allocopt/linear/assumptions.py": ("span", "reduction"),
-}
-# functions that only propose what others check: their mutants come last
-PROPOSALS = (
-    "tidy", "recomputed", "whitener", "_proposed_basis", "_spanning_coordinates", "spanning_coordinates", "spanning_rows",
-    "_complete_pivoting", "_Proof._scales", "_target_name",
-)  # fmt: skip
 LOADED = (
     "numpy",
     "scipy.linalg",
