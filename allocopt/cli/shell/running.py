@@ -238,5 +238,5 @@ def _unraisable(event: Any) -> None:
         again = threading.Timer(0.01, _thread.interrupt_main)
         again.daemon = True
         again.start()
-    else:
+    elif not _State.pressed:  # else it is an object that the interrupt left half made, on its way out
         sys.__unraisablehook__(event)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from allocopt.cli.shell import running
+
 ROOT = Path(__file__).parents[3]
 # the line says that Python has started and the entry point has begun: what happens before is not ours
 START = "import os, allocopt.cli.main as m; m._on_interrupt(m._stop_at_once); os.write(1, b'started\\n'); m.main()"
@@ -84,6 +86,33 @@ def test_fifty_interrupts_at_random_moments_exit_with_130(folder):
         caught += ends_well(folder, line.format(n=tries), draw.random() * COMMANDS[line]) == 130
         tries += 1
         assert tries < 150, "most commands end before their signal: shorten COMMANDS"
+
+
+class HalfMade:
+    """As llvmlite's strings are: an interrupt in the middle of ``__init__`` leaves an object whose ``__del__`` fails."""
+
+    def __init__(self, interrupted):
+        if interrupted:
+            running.interrupt()
+        self.pointer = 1
+
+    def __del__(self):
+        assert self.pointer
+
+
+@needs_signals
+def test_an_object_that_the_interrupt_left_half_made_says_nothing(capsys):
+    assert running.guarded(lambda: HalfMade(interrupted=True) and 0, as_json=False) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_an_object_that_fails_by_itself_is_heard(capsys):
+    def spoilt():
+        del HalfMade(interrupted=False).pointer
+        return 0
+
+    assert running.guarded(spoilt, as_json=False) == 0
+    assert "AttributeError" in capsys.readouterr().err
 
 
 @needs_signals
