@@ -67,9 +67,9 @@ with tempfile.TemporaryDirectory() as folder:
 """,
     "200 × Allocator (5, 20), warm": ALLOCATOR + "for g in sets: a.solve(g)\nclock(lambda: [a.solve(g) for g in sets])",
     "200 × Allocator (5, 20), made and solved": ALLOCATOR + "clock(lambda: [ao.Allocator(A).solve(g) for g in sets])",
-    "solve_many (5, 20)": "A = unit(20, 5); T = np.random.default_rng(1).normal(size=(2000, 5)); clock(lambda: ao.solve_many(A, T))",
+    "solve_many (5, 20)": ALLOCATOR + "G = np.array(sets * 10); clock(lambda: ao.solve_many(A, G))",
     "g_optimal (20, 10,000)": "A = unit(10**4, 20); clock(lambda: ao.solve(ao.programs.g_optimal(A)))",
-    "optimal_pulls (5, 20)": "b = ao.LinearBandit(unit(20, 5), np.ones(5)); clock(lambda: ao.solve(ao.programs.horizon(b, 10**6)))",
+    "optimal_pulls (5, 20)": ALLOCATOR + "clock(lambda: ao.optimal_pulls(A, g, 10**6))",
     "conic (5, 50)": "A = unit(50, 5); clock(lambda: ao.regret_constant(A, np.ones(5), method='conic'))",
     "frank-wolfe (5, 50)": "A = unit(50, 5); clock(lambda: ao.regret_constant(A, np.ones(5), method='frank-wolfe', tol=1e-4))",
     "hardness (5, 50)": "A = unit(50, 5); b = ao.LinearBandit(A, np.ones(5)); clock(lambda: ao.hardness(b))",
@@ -77,7 +77,8 @@ with tempfile.TemporaryDirectory() as folder:
     **{
         f"simulate {name}, (5, 20), 10⁵": f"""
 b = ao.LinearBandit(unit(20, 5), np.ones(5) / 5**.5)
-clock(lambda: ao.simulate(b, "{name}", 10**5, 8, rng=0, workers=1))
+policy = ao.policies.{name}()
+clock(lambda: ao.simulate(policy, b, 10**5, 8, rng=0, workers=1))
 """
         for name in ("OptimalTracking", "LinTS", "LinUCB")
     },
@@ -111,7 +112,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("other", type=Path, help="a folder with the older code")
     asked.add_argument("--turns", type=int, default=5)
-    asked.add_argument("--only", default="")
+    asked.add_argument("--only", default="", help="only what has this in its name")
     asked.add_argument("--first", action="store_true", help="only the first compiled call, with an empty cache")
     options = asked.parse_args()
     checkouts = [options.other.resolve(), HERE]

@@ -81,9 +81,9 @@ def dot(rows: Array, direction: Array) -> Pair:
 
 def summed_differences(rows: Array, best_row: Array, direction: Array) -> Array:
     """⟨best_row − x, direction⟩ of every row x, rounded once where no product underflows: for a few rows, one after the other."""
-    high, low = two_product(rows, direction[None])
-    top = np.concatenate(two_product(best_row, direction)).tolist()
-    return np.array([math.fsum(top + terms) for terms in np.concatenate([-high, -low], axis=1).tolist()])
+    high, low = two_product(np.concatenate([-rows, best_row[None]]), direction[None])
+    *others, best = np.concatenate([high, low], axis=1).tolist()
+    return np.array([math.fsum(best + terms) for terms in others])
 
 
 def difference(x: Pair, y: Pair) -> Array:

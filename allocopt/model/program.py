@@ -8,7 +8,7 @@ Bα <= b besides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -138,6 +138,8 @@ class AllocationProgram:
     owners: IntArray | None = None
     """The arm of each row of ``features``; None where every arm has one row."""
     constraints: LinearConstraints | None = None
+    _checked: InitVar[bool] = field(default=False, kw_only=True)
+    """Whether all that is given is read-only, finite and in range already, with neither bounds nor rows: saves small programs time."""
 
     if TYPE_CHECKING:  # what may be passed is more than what is kept
 
@@ -163,8 +165,12 @@ class AllocationProgram:
         arrays: dict[str, Any] = {name: BlockArray(blocks, name) for name in _ARRAYS}
         return cls(**arrays, origin=origin, noise_variance=blocks.variances)
 
-    def __post_init__(self) -> None:
-        if self.blocks is None and self.sightings is None:  # else they are made, and were checked, elsewhere
+    def __post_init__(self, _checked: bool) -> None:
+        if _checked:
+            k = len(self.costs)
+            object.__setattr__(self, "lower", frozen(np.zeros(k)))
+            object.__setattr__(self, "upper", frozen(np.full(k, np.inf)))
+        elif self.blocks is None and self.sightings is None:  # else they are made, and were checked, elsewhere
             self._check_arrays()
 
     def _check_arrays(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, InvalidProgram
-from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
+from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
@@ -43,18 +43,27 @@ _ALWAYS_FEASIBLE = 0.5  # the width of optimism from which every arm at its uppe
 
 def _arm_program(
     arms: Array, gaps: Array, scale: float, origin: Origin, lower: Array | None = None, upper: Array | None = None,
-    variances: Array | None = None,
+    variances: Array | None = None, *, checked: bool,
 ) -> AllocationProgram:  # fmt: skip
-    """Costs Δ, one target per suboptimal arm with radius Δ²·scale."""
-    in_range("arms", arms, InvalidInstance)
+    """Costs Δ, one target per suboptimal arm with radius Δ²·scale.
+
+    ``checked``: arms and gaps are those of a bandit, or as `_arms_and_gaps` returns them.
+    """
+    if not checked:
+        in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
     check_different(arms)
     suboptimal = np.flatnonzero(gaps > 0)
-    radii = gaps[suboptimal] ** 2 * scale
+    targets, radii = arms[suboptimal], gaps[suboptimal] ** 2 * scale
+    if checked and lower is None and upper is None and variances is None:  # then all is but this
+        in_range("radii", radii, InvalidProgram, power=4, each=True)
+        suboptimal.flags.writeable = False
+        return AllocationProgram(
+            arms, gaps, frozen(targets), frozen(radii), target_arms=suboptimal, origin=origin, _checked=True
+        )
     return AllocationProgram(
-        arms, gaps, arms[suboptimal], radii, lower, upper,
-        target_arms=suboptimal, origin=origin, noise_variance=variances,
-    )  # fmt: skip
+        arms, gaps, targets, radii, lower, upper, target_arms=suboptimal, origin=origin, noise_variance=variances
+    )
 
 
 def regret(bandit: LinearBandit) -> AllocationProgram:
@@ -71,7 +80,8 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     b = check_bandit(bandit)
     if b.store is not None:
         return _streamed_regret(b, Origin("regret", b))
-    return _arm_program(b.arms, b.gaps, half_precision(b.noise_variance), Origin("regret", b), variances=b.variances)
+    scale, origin = half_precision(b.noise_variance), Origin("regret", b)
+    return _arm_program(b.arms, b.gaps, scale, origin, variances=b.variances, checked=True)
 
 
 def contextual(bandit: ContextualBandit, budget: float | None = None) -> AllocationProgram:
@@ -105,7 +115,12 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
         raise InvalidInstance(f"bandit: expected a ContextualBandit, got a {type(bandit).__name__}")
     origin = Origin("contextual", bandit)
     program = _arm_program(
-        bandit.arms, bandit.gaps, half_precision(bandit.noise_variance), origin, variances=bandit.variances
+        bandit.arms,
+        bandit.gaps,
+        half_precision(bandit.noise_variance),
+        origin,
+        variances=bandit.variances,
+        checked=False,
     )
     if budget is None:
         return program
@@ -157,10 +172,10 @@ def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0
     store, x, delta = _arms_and_gaps(arms, gaps)
     rank = len(spanning_coordinates(x)) if store is None else store_rank(store)
     level = f_n(n, rank, constant)
+    origin = Origin("horizon", gaps=delta, number=level, horizon=n, constant=float(constant))
     if store is not None:
-        origin = Origin("horizon", gaps=delta, number=level, horizon=n, constant=float(constant))
         return _streamed_with_gaps(store, delta, 1.0 / level, origin)
-    return horizon_at_level(x, delta, level, n, float(constant))
+    return _arm_program(x, delta, 1.0 / level, origin, checked=True)
 
 
 def at_level(arms: Any, gaps: Any, level: float, report: SurveyReport | None = None) -> AllocationProgram:
@@ -196,7 +211,7 @@ def horizon_at_level(
 ) -> AllocationProgram:
     """``horizon`` with f_n given as a number (a proof file stores it so)."""
     origin = Origin("horizon", gaps=gaps, number=level, horizon=n, constant=constant)
-    return _arm_program(arms, gaps, 1.0 / level, origin)
+    return _arm_program(arms, gaps, 1.0 / level, origin, checked=False)
 
 
 def g_optimal(arms: ArrayLike) -> AllocationProgram:
@@ -249,7 +264,13 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     upper[suboptimal] = 4.0 * a * b.variance_of_each[suboptimal] / b.gaps[suboptimal] ** 2
     origin = Origin("optimism", b, number=a)
     return _arm_program(
-        b.arms_in_memory, b.gaps, half_precision(b.noise_variance), origin, upper=upper, variances=b.variances
+        b.arms_in_memory,
+        b.gaps,
+        half_precision(b.noise_variance),
+        origin,
+        upper=upper,
+        variances=b.variances,
+        checked=True,
     )
 
 
@@ -287,4 +308,5 @@ def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | 
         origin,
         lower=pulls / log_n,
         variances=bandit.variances,
+        checked=True,
     )
