@@ -175,10 +175,10 @@ def group_sums(groups: IntArray, values: Array, count: int) -> Array:
 
 
 def add_products(matrix: Array, factor: float, left: Array, right: Array) -> None:
-    """Add f L∘R, entry by entry."""
-    products = left * right
-    products *= factor
-    matrix += products
+    """Add f L∘R, entry by entry; L is not what it was afterwards."""
+    left *= right
+    left *= factor
+    matrix += left
 
 
 def add_diagonal(matrix: Array, diagonal: Array) -> None:
@@ -200,15 +200,17 @@ def factorised(matrix: Array) -> tuple[bool, Array]:
     if not diagonal.min() >= 0.0:
         return False, matrix
     scale = np.sqrt(np.maximum(diagonal, 1e-300))
-    scaled = matrix / scale / scale[:, None]
     shift = DIAGONAL_SHIFT
     while shift < 0.5:  # beyond that it is no longer this matrix
+        scaled = matrix / scale
+        scaled /= scale[:, None]
         np.fill_diagonal(scaled, 1.0 + shift)
-        factor, failed = dpotrf(scaled.T, lower=1)  # the transpose, which is the same, is as LAPACK wants it
+        factor, failed = dpotrf(scaled.T, lower=1, overwrite_a=1)  # its transpose is as LAPACK wants it
         if not failed and np.isfinite(factor.diagonal()).all():
-            return True, factor * scale[:, None]
+            factor *= scale[:, None]
+            return True, factor
         shift *= 100.0
-    return False, scaled
+    return False, matrix
 
 
 def solved(matrix: Array, factor: Array, right: Array) -> Array:
