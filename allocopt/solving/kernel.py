@@ -223,11 +223,11 @@ _TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, 
 _THIS_PROCESS: dict[str, tuple[Any, ...]] = {
     "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
     "quotient": (_MATRIX, _VECTOR, _MATRIX),
+    "closed_form": (_MATRIX, _VECTOR),
 }
 _HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
     "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
     "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
-    "closed_form": (_MATRIX, _VECTOR),
     "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
     "units": (_CONSTANT, _MATRIX),
 }
