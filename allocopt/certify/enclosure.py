@@ -12,7 +12,7 @@ from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import by_sight, fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
-from allocopt.model.solution import Solution
+from allocopt.model.solution import Solution, arms_in_use
 from allocopt.model.tables import Table, Tabular
 
 __all__ = ["Enclosure", "enclose"]
@@ -107,7 +107,7 @@ def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tu
     program = solution.program
     if precision is None and program.blocks is not None:
         problem = StreamedProblem(program)
-        bounds = problem.proven(*solution.in_use)
+        bounds = problem.proven(*arms_in_use(solution))
         return bounds.lower, bounds.upper, problem.assumptions, 53
     if program.sightings is not None:
         found = by_sight(program.sightings, solution.allocation, solution.multipliers, precision or 128)

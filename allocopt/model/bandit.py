@@ -37,7 +37,7 @@ from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
 from allocopt.model.arms.survey import SurveyReport, check_survey, survey
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["LinearBandit"]
 
@@ -247,6 +247,10 @@ class LinearBandit(Tabular):
     def gap_max(self) -> float:
         """Δ_max."""
         return float(self.gaps.max())
+
+    def plot(self, **options: Any) -> Any:
+        """Its solved regret program: `allocopt.plots.geometry` in 2 or 3 dimensions, else `gap_information`. A matplotlib Figure."""
+        return drawn("geometry" if self.dim in (2, 3) else "gap_information", self, **options)
 
     def _table(self) -> Table:
         """One row per arm, the best ones first."""

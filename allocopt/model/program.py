@@ -289,11 +289,9 @@ class AllocationProgram:
         Where targets are differences, or compared with τ, no gap is taken as 0.
         """
         origin = self.origin
-        return (
-            ()
-            if origin.bandit is None or origin.compared is not None or origin.kind == "threshold"
-            else origin.bandit.assumptions
-        )
+        if origin.bandit is None or origin.compared is not None or origin.kind == "threshold":
+            return ()
+        return origin.bandit.assumptions
 
     @property
     def kind(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from allocopt.model.tables import Table, Tabular, drawn
 if TYPE_CHECKING:
     from allocopt.certify.enclosure import Enclosure
 
-__all__ = ["Solution", "SparseVector", "Status"]
+__all__ = ["Solution", "SparseVector", "Status", "arms_in_use", "noting"]
 
 
 class Status(enum.Enum):
@@ -167,22 +167,6 @@ class Solution(Tabular):
         """The cost of ``allocation``: the upper bound."""
         return self.upper
 
-    def noting(self, **more: Any) -> Self:
-        """This solution, which nobody else has yet, with more in its ``stats``."""
-        object.__setattr__(self, "stats", MappingProxyType({**self.stats, **more}))
-        return self
-
-    @property
-    def in_use(self) -> tuple[IntArray, Array, Array]:
-        """The arms with 0 < α < ∞ or λ > 0, and α and λ of these (where every constraint belongs to an arm)."""
-        alpha, lam = payload(self, "allocation"), payload(self, "multipliers")
-        if isinstance(alpha, SparseVector) and isinstance(lam, SparseVector) and alpha.places is lam.places:
-            at = np.flatnonzero((alpha.values > 0) | (lam.values > 0))
-            return alpha.places[at], alpha.values[at], lam.values[at]
-        played = np.where(np.isfinite(self.allocation), self.allocation, 0.0)
-        arms = np.flatnonzero((played > 0) | (self.multipliers > 0))
-        return arms, played[arms], self.multipliers[arms]
-
     @property
     def gap(self) -> float:
         """(upper − lower)/lower, the relative width that ``tol`` is compared with."""
@@ -273,3 +257,20 @@ class Solution(Tabular):
             f"Solution(value={self.value:.10g}, gap={self.gap:.2g}, status={self.status.name}{assumed}, "
             f"method={self.method!r}, support={len(self.support)} of {self.program.n_arms} arms)"
         )
+
+
+def noting(solution: Solution, **more: Any) -> Solution:
+    """A solution that nobody else has yet, with more in its ``stats``."""
+    object.__setattr__(solution, "stats", MappingProxyType({**solution.stats, **more}))
+    return solution
+
+
+def arms_in_use(solution: Solution) -> tuple[IntArray, Array, Array]:
+    """The arms with 0 < α < ∞ or λ > 0, and α and λ of these (where every constraint belongs to an arm)."""
+    alpha, lam = payload(solution, "allocation"), payload(solution, "multipliers")
+    if isinstance(alpha, SparseVector) and isinstance(lam, SparseVector) and alpha.places is lam.places:
+        at = np.flatnonzero((alpha.values > 0) | (lam.values > 0))
+        return alpha.places[at], alpha.values[at], lam.values[at]
+    played = np.where(np.isfinite(solution.allocation), solution.allocation, 0.0)
+    arms = np.flatnonzero((played > 0) | (solution.multipliers > 0))
+    return arms, played[arms], solution.multipliers[arms]

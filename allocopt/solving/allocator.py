@@ -17,7 +17,7 @@ from allocopt.model.arms.survey import SurveyReport, surveyed
 from allocopt.model.bandit import arm_matrix
 from allocopt.model.programs import at_level, horizon_at_level
 from allocopt.model.progress import Callback
-from allocopt.model.solution import Solution, Status
+from allocopt.model.solution import Solution, Status, noting
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.roads.compiled_answer import MOST_ARMS, solution_of
 from allocopt.solving.roads.machine_code import compiled_kernel, pinned_road, say_if_slow
@@ -57,7 +57,7 @@ def ordinary_solution(
     program = at_level(arms, gaps, level, report)
     start = last if last is not None and np.array_equal(last.program.free, program.free) else None
     found = solve(program, tol=tol, callback=callback, start=start, road=road)
-    return found.noting(compiled=False, not_compiled=reason)
+    return noting(found, compiled=False, not_compiled=reason)
 
 
 class Allocator:

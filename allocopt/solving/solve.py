@@ -39,7 +39,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
 from allocopt.model.programs.elastic import elastic_program, shortfall_text, unlimited_arms
 from allocopt.model.progress import Callback
-from allocopt.model.solution import Solution, Status
+from allocopt.model.solution import Solution, Status, arms_in_use, noting
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
@@ -150,7 +150,7 @@ def solve(
             return found
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
     if program.blocks is not None and by_blocks is not None:
-        return solve_streamed(program, tol, max_seconds, callback, start, *by_blocks).noting(road="blocks")
+        return noting(solve_streamed(program, tol, max_seconds, callback, start, *by_blocks), road="blocks")
     found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
     if program.constraints is not None and found.status in (Status.INACCURATE, Status.FAILED):
         return _explained(program, found)
@@ -159,15 +159,14 @@ def solve(
 
 def _explained(program: AllocationProgram, found: Solution) -> Solution:
     """What was found within linear constraints, and why it is no more; `Infeasible` where it is proven that there is nothing."""
-    found = found.noting(**unlimited_arms(program))
+    found = noting(found, **unlimited_arms(program))
     if found.status is Status.INACCURATE:
         return found
     left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, "linear constraints")
     if left.lower > 0:
         raise Infeasible(shortfall_text(left.lower))
-    return found.noting(
-        reason=f"{found.stats['reason']}; whether the linear constraints leave any allocation could not be decided"
-    )
+    why = f"{found.stats['reason']}; whether the linear constraints leave any allocation could not be decided"
+    return noting(found, reason=why)
 
 
 def _solve_in_memory(
@@ -184,7 +183,7 @@ def _solve_in_memory(
     try:
         reduction = reduce(program)
     except SolverFailed as reason_why:
-        return undecided(program, tol, str(reason_why)).noting(road="numpy")
+        return noting(undecided(program, tol, str(reason_why)), road="numpy")
     problem = reduction.canonical
     if nothing_left(reduction):
         return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
@@ -336,7 +335,7 @@ def solve_streamed(
         monitor.record(problem.nothing_to_explore(), 0)
         return answer(None)
     try:
-        known = None if start is None else problem.pair(*start.in_use)
+        known = None if start is None else problem.pair(*arms_in_use(start))
         if start is not None:
             stats["warm"] = known is not None
         stats.update(backend(method)(problem, monitor, settings, known))

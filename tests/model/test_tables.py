@@ -86,3 +86,10 @@ def test_figures_show_in_a_notebook_and_can_be_pickled(solution):
     assert figure._repr_png_().startswith(b"\x89PNG")
     again = pickle.loads(pickle.dumps(figure))
     assert again._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("dim", "label"), [(2, "x₁"), (3, "x₁"), (5, "gap Δ")])
+def test_a_bandit_draws_itself(dim, label):
+    bandit = ao.instances.random_unit(dim, 8, seed=1)
+    assert bandit.plot().axes[0].get_xlabel() == label
+    assert bandit.plot(width="page").get_figwidth() == 7.0

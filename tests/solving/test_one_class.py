@@ -11,7 +11,7 @@ from blocks import in_blocks
 
 import allocopt as ao
 from allocopt.base.lazy import Lazy, lazy_fields, payload
-from allocopt.model.solution import SparseVector
+from allocopt.model.solution import SparseVector, arms_in_use
 
 RNG = np.random.default_rng(0)
 ARMS, THETA = RNG.normal(size=(60, 3)), RNG.normal(size=3)
@@ -60,10 +60,10 @@ def test_solutions_are_replaced_pickled_and_copied(made):
     same(dataclasses.replace(looser, tol=s.tol), s)
     half = dataclasses.replace(s, allocation=np.where(np.isinf(s.allocation), np.inf, 0.5 * s.allocation))
     assert np.array_equal(half.support, s.support)
-    arms, alpha, lam = half.in_use
-    assert np.array_equal(alpha, 0.5 * s.in_use[1])
-    assert np.array_equal(arms, s.in_use[0])
-    assert np.array_equal(lam, s.in_use[2])
+    arms, alpha, lam = arms_in_use(half)
+    assert np.array_equal(alpha, 0.5 * arms_in_use(s)[1])
+    assert np.array_equal(arms, arms_in_use(s)[0])
+    assert np.array_equal(lam, arms_in_use(s)[2])
 
 
 @EVERYWHERE

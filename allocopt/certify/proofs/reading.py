@@ -50,7 +50,7 @@ from allocopt.model.programs import (
 from allocopt.model.programs.observations import observed_sightings
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.rows.sightings import Sightings
-from allocopt.model.solution import Solution, Status
+from allocopt.model.solution import Solution, Status, noting
 
 __all__ = ["load_solution"]
 
@@ -129,7 +129,7 @@ def _checked(document: dict[str, Any]) -> Solution:
         )
     slack = 2.0 * (proven[1] - proven[0]) + 1e-12 * proven[1] if math.isfinite(proven[1]) else math.inf
     claimed = {"lower": lower, "upper": upper, "status": status, "wider": upper - lower > slack}
-    return found.noting(claim=claimed)
+    return noting(found, claim=claimed)
 
 
 def _row_multipliers(document: dict[str, Any], program: AllocationProgram) -> Array | None:

@@ -11,7 +11,7 @@ from allocopt.certify.canonical import Bounds
 from allocopt.certify.verdict import certified_by_sight
 from allocopt.model.program import AllocationProgram
 from allocopt.model.progress import Callback
-from allocopt.model.solution import Solution
+from allocopt.model.solution import Solution, noting
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solving.roads.covering import Covering, proposals
 
@@ -75,7 +75,7 @@ def solve_by_sight(
     more: dict[str, Any] = {"iterations": stats["iterations"], "seconds": monitor.seconds}
     if reason is not None and best.gap > tol:
         more["reason"] = reason
-    return best.noting(**more)
+    return noting(best, **more)
 
 
 def _nothing(program: AllocationProgram, tol: float, stats: dict[str, Any]) -> Solution:
@@ -83,4 +83,4 @@ def _nothing(program: AllocationProgram, tol: float, stats: dict[str, Any]) -> S
     alpha = np.zeros(program.n_arms)
     alpha[program.free] = np.inf
     found = certified_by_sight(program, alpha, np.zeros(program.n_arms), METHOD, tol, None, stats)
-    return found.noting(seconds=0.0)
+    return noting(found, seconds=0.0)

@@ -23,7 +23,10 @@ from allocopt.insight.plots.style import (
     place_labels,
 )
 from allocopt.linear.information import Directions
+from allocopt.model.bandit import LinearBandit
+from allocopt.model.programs import regret
 from allocopt.model.solution import Solution
+from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +39,7 @@ _MOST_NAMED: Final = 6
 _KINDS: Final = ("regret", "contextual", "horizon", "optimism", "remaining")
 
 
-def gap_information(solution: Solution, *, ax: Any = None, width: Width = None) -> Figure:
+def gap_information(solution: Solution | LinearBandit, *, ax: Any = None, width: Width = None) -> Figure:
     r"""Every suboptimal arm by its gap Δ and its uncertainty ||x||²_{H(α)^-1}, in any dimension.
 
     The constraints of the program are the curve Δ²/(2σ²) (Δ²/f_n for a horizon): every arm lies on it or below, binding arms on it.
@@ -45,8 +48,9 @@ def gap_information(solution: Solution, *, ax: Any = None, width: Width = None) 
 
     Parameters
     ----------
-    solution : Solution
-        Of a program whose costs are gaps: regret, contextual, horizon, optimism or remaining.
+    solution : Solution or LinearBandit
+        Of a program whose costs are gaps: regret, contextual, horizon, optimism or remaining. Of a bandit the regret program is
+        solved.
     ax : Axes, optional
         Where to draw, instead of on a figure of its own.
     width : float or str
@@ -56,12 +60,14 @@ def gap_information(solution: Solution, *, ax: Any = None, width: Width = None) 
     --------
     >>> import allocopt as ao
     >>> bandit = ao.instances.random_unit(5, 30, seed=1)
-    >>> figure = gap_information(ao.solve(ao.programs.regret(bandit)))
+    >>> figure = gap_information(bandit)
     >>> figure.axes[0].get_xlabel()
     'gap Δ'
     """
+    if isinstance(solution, LinearBandit):
+        solution = solve(regret(solution))
     if not isinstance(solution, Solution):
-        raise InvalidOption(f"solution: expected a Solution, got a {type(solution).__name__}")
+        raise InvalidOption(f"solution: expected a Solution or a LinearBandit, got a {type(solution).__name__}")
     program = solution.program
     if program.kind not in _KINDS:
         raise InvalidOption(f"solution: expected one of a program with gaps ({', '.join(_KINDS)}), got {program.kind}")
@@ -98,7 +104,7 @@ def gap_information(solution: Solution, *, ax: Any = None, width: Width = None) 
         axes.set_title(f"no arm may lie above the line{more}", **NOTE)
         axes.grid(which="major")
         board.legend()
-        _names(axes, solution, arms[chosen], gaps[chosen], norms[chosen])
+        _names(axes, solution, arms[chosen], gaps[chosen], norms[chosen], np.column_stack([line, scale * line**2]))
         return board.done()
 
 
@@ -139,8 +145,8 @@ def _discs(axes: Any, solution: Solution, arms: IntArray, gaps: Array, norms: Ar
                  label="binding arm")  # fmt: skip
 
 
-def _names(axes: Any, solution: Solution, arms: IntArray, gaps: Array, norms: Array) -> None:
-    """The arms that take the most regret, by name."""
+def _names(axes: Any, solution: Solution, arms: IntArray, gaps: Array, norms: Array, line: Array) -> None:
+    """The arms that take the most regret, by name, beside the line."""
     alpha = solution.allocation[arms]
     order = np.argsort(-(alpha * gaps), kind="stable")[:_MOST_NAMED]
     order = order[(alpha[order] > 0) & (norms[order] > 0)]
@@ -152,7 +158,8 @@ def _names(axes: Any, solution: Solution, arms: IntArray, gaps: Array, norms: Ar
     distance = [max(6.0, 3.0 + r) for r in radius[order].tolist()]
     names = arm_names(solution.labels, arms[order].tolist(), 14)
     near = order if len(arms) > 400 else np.arange(len(arms))
-    place_labels(axes, points[order], names, distance, points[near], radius[near])
+    avoided, sizes = np.vstack([points[near], line]), np.concatenate([radius[near], np.ones(len(line))])
+    place_labels(axes, points[order], names, distance, avoided, sizes)
 
 
 def _curve_name(scale: float) -> str:

@@ -31,7 +31,7 @@ _SIDE_BY_SIDE = 5.5  # inches from which the two panels stand side by side
 
 def geometry(
     bandit: LinearBandit,
-    solution: Solution,
+    solution: Solution | None = None,
     alternatives: Sequence[Any] | None = None,
     *,
     horizon: float | None = None,
@@ -44,8 +44,9 @@ def geometry(
     ----------
     bandit : LinearBandit
         In two or three dimensions; more cannot be drawn without leaving out what matters.
-    solution : Solution
-        Of a program with this bandit's arms: regret, horizon, best arm, G-optimal, optimism or remaining.
+    solution : Solution, optional
+        Of a program with this bandit's arms: regret (which is solved where none is given), horizon, best arm, G-optimal, optimism or
+        remaining.
     alternatives : sequence, optional
         Parameters θ' to mark: objects with ``arm`` (the arm that is best there) and ``theta``, such as those of
         ``hardness(bandit).alternatives``.
@@ -62,7 +63,7 @@ def geometry(
     >>> import allocopt as ao
     >>> from allocopt import plots
     >>> bandit = ao.LinearBandit([[1, 0], [0, 1], [0.8, 0.4]], [1, 0])
-    >>> figure = plots.geometry(bandit, ao.solve(ao.programs.regret(bandit)))
+    >>> figure = plots.geometry(bandit)
     >>> [axes.get_title() for axes in figure.axes]
     ['arms', 'parameters']
     """

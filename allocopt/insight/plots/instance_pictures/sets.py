@@ -13,7 +13,9 @@ from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.insight.plots.style import number
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.programs import regret
 from allocopt.model.solution import Solution
+from allocopt.solving.solve import solve
 
 MOST_NAMED: Final = 7
 """Arms that get their name written beside them."""
@@ -83,12 +85,14 @@ def picture_of(bandit: Any, solution: Any, alternatives: Any, horizon: float | N
     """Check that the parts fit together, and work out the sets."""
     if not isinstance(bandit, LinearBandit):
         raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
-    if not isinstance(solution, Solution):
-        raise InvalidOption(f"solution: expected a Solution, got a {type(solution).__name__}")
     if bandit.dim not in (2, 3):
         raise InvalidInstance(
-            f"bandit: expected 2 or 3 dimensions to draw, got {bandit.dim}; plots.allocation shows any number"
+            f"bandit: expected 2 or 3 dimensions to draw, got {bandit.dim}; plots.allocation and plots.gap_information show "
+            "any number"
         )
+    solution = solve(regret(bandit)) if solution is None else solution
+    if not isinstance(solution, Solution):
+        raise InvalidOption(f"solution: expected a Solution, got a {type(solution).__name__}")
     program = solution.program
     if program.features.shape != bandit.arms.shape or not (program.features == bandit.arms).all():
         raise InvalidInstance("solution: expected the solution of a program with this bandit's arms, got other arms")
