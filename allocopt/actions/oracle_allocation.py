@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +29,18 @@ from allocopt.actions.edge_bounds import EdgeBounds
 from allocopt.actions.oracle_answers import Explored
 from allocopt.actions.oracle_spanner import oracle_spanner
 from allocopt.actions.oracles import Incidence, Oracle
-from allocopt.base.errors import InvalidInstance, SolverFailed
+from allocopt.base.errors import InvalidInstance, SlowWarning, SolverFailed
+from allocopt.base.machine import duration_text, single_threaded
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
 
 _ROUNDING = 1e-8
 """Both bounds are widened by this, relatively: square roots of eigenvalues that are known to 1e-15 of the largest."""
+
+
+_SECONDS_A_ROUND = 1.2e-7  # times d³: measured from d = 60 to 264
+_LONG = 10.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +97,13 @@ def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, round
     steps = whole_number("rounds", rounds, least=0)
     parameter = vector("theta", theta, InvalidInstance)
     in_range("theta", parameter, InvalidInstance)
+    _warn_if_long(len(parameter), steps)
     # In units in which θ is about 1, because linear programming has absolute tolerances: c(A, sθ) = c(A, θ)/s.
     size = float(np.abs(parameter).max(initial=0.0))
     unit = 2.0 ** math.frexp(size)[1] if size > 0 else 1.0
     try:
-        found = _allocate(oracle, parameter / unit, C, steps)
+        with single_threaded():  # thousands of decompositions of small matrices, for which threads are slower
+            found = _allocate(oracle, parameter / unit, C, steps)
     except np.linalg.LinAlgError as error:
         raise SolverFailed(f"the bounds could not be computed in double precision: {error}") from None
     return dataclasses.replace(
@@ -106,6 +114,18 @@ def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, round
         allocation=frozen(found.allocation / unit**2),
         gap_min=found.gap_min * unit,
     )
+
+
+def _warn_if_long(dim: int, steps: int) -> None:
+    """Say so before it starts where the bounds take long: each round decomposes matrices of the dimension of the arms."""
+    seconds = _SECONDS_A_ROUND * dim**3 * (steps + 1)
+    if seconds > _LONG:
+        warnings.warn(
+            f"oracle_allocation: {steps} rounds in {dim} dimensions will take about {duration_text(seconds)}; "
+            "rounds= takes fewer, which leaves a wider interval",
+            SlowWarning,
+            stacklevel=3,
+        )
 
 
 def _allocate(oracle: Oracle, theta: Array, C: float, steps: int) -> OracleAllocation:

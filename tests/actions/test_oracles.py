@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import time
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -225,3 +227,16 @@ def test_what_cannot_be_bounded_is_refused():
 
     with pytest.raises(MethodUnavailable, match="second-best"):
         oracle_allocation(Sphere(), [1, 0])
+
+
+def test_an_enclosure_that_takes_long_says_so_first(monkeypatch):
+    oracle = graphs.shortest_path_oracle(nx.DiGraph([(0, 1), (1, 2), (0, 2)]), 0, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oracle_allocation(oracle, [-1, -1, -1])
+    module = importlib.import_module("allocopt.actions.oracle_allocation")
+    monkeypatch.setattr(module, "_LONG", 0.0)
+    with pytest.warns(
+        ao.SlowWarning, match="20 rounds in 3 dimensions will take about .* seconds; rounds= takes fewer"
+    ):
+        oracle_allocation(oracle, [-1, -1, -1])

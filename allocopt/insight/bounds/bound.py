@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning
+from allocopt.base.machine import duration_text
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.certify.exact_arithmetic.finite_time import (
     ExactAlternatives,
@@ -186,6 +188,10 @@ class FiniteTimeBound:
         return exact_alternatives(bandit.arms_in_memory, bandit.theta, variances_of(bandit), self.n, self.parameters)
 
 
+_SECONDS_AN_ENTRY = 2e-4  # of the arms: measured from 10³ to 10⁵ arms
+_LONG = 10.0  # seconds
+
+
 def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret) -> FiniteTimeBound:
     r"""What no policy can beat in n rounds, unless it pays more than ``worst_regret`` at an instance that is listed.
 
@@ -227,6 +233,7 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
     allowed = _checked(worst_regret)
     if not len(bandit.suboptimal_arms):
         return FiniteTimeBound(bandit, rounds, 0.0, (), (), ())
+    _warn_if_long(bandit)
     found = search(bandit, rounds, allowed)
     parameters = exact_parameters(bandit, rounds, found)
     exact = exact_alternatives(bandit.arms_in_memory, bandit.theta, variances_of(bandit), rounds, parameters)
@@ -237,6 +244,18 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
         bandit, rounds, value, tuple(parameters[j] for j in used), tuple(float(terms.regrets[j]) for j in used),
         tuple(weights[j] for j in used),
     )  # fmt: skip
+
+
+def _warn_if_long(bandit: LinearBandit) -> None:
+    """Say so before it starts where looking at every arm in exact arithmetic takes long."""
+    seconds = _SECONDS_AN_ENTRY * bandit.n_arms * bandit.dim
+    if seconds > _LONG:
+        warnings.warn(
+            f"finite_time_bound: {bandit.n_arms:,} arms in {bandit.dim} dimensions, each in exact arithmetic, will take about "
+            f"{duration_text(seconds)}",
+            SlowWarning,
+            stacklevel=3,
+        )
 
 
 def _proven(exact: ExactAlternatives, terms: Terms) -> tuple[list[float], float]:

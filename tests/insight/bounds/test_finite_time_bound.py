@@ -1,8 +1,10 @@
 """Finite-time bounds: proven, judged by a second pair of eyes, and as the theorem says they must behave."""
 
+import importlib
 import math
 import os
 import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -227,3 +229,13 @@ def test_the_referee_knows_logarithms(x):
     low, high = log_between(x)
     assert low <= high and high - low < 1e-20
     assert float(low) == pytest.approx(math.log(x), rel=1e-12, abs=1e-12)
+
+
+def test_a_bound_of_very_many_arms_says_so_first(monkeypatch):
+    bandit = ao.instances.counter_example(0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ao.finite_time_bound(bandit, 1000, 50)
+    monkeypatch.setattr(importlib.import_module("allocopt.insight.bounds.bound"), "_LONG", 0.0)
+    with pytest.warns(ao.SlowWarning, match="3 arms in 2 dimensions, each in exact arithmetic, will take about"):
+        ao.finite_time_bound(bandit, 1000, 50)
