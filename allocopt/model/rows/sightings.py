@@ -107,6 +107,18 @@ class Sightings:
         rows[:, self.best] = -1.0
         return frozen(rows)
 
+    def norms(self, counts: Array) -> Array:
+        """||e_j − e_*||²_{G^-1} = 1/N_j + 1/N_* for all arms j but the best, of so much information from each row (n/σ²)."""
+        information = np.bincount(self.columns, counts, self.n_arms + 1)
+        with np.errstate(divide="ignore"):
+            unknown = 1.0 / information
+        norms: Array = unknown[self.others] + unknown[self.best]
+        return norms
+
+    def quotient_norms(self, counts: Array) -> Array:
+        """The same in the limit of endless plays of the best arm."""
+        return self.norms(np.where(self.owners == self.best, np.inf, counts))
+
     def _empty(self, n_rows: int) -> Array:
         if n_rows * self.n_arms > _MOST_ENTRIES:
             raise InvalidInstance(

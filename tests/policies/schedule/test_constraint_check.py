@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from schedules import EASY, orders, playable, regret, seeds
@@ -10,6 +11,7 @@ from strategies import bandits
 
 import allocopt as ao
 from allocopt.insight.instances import counter_example, finite_armed
+from allocopt.linear.information import Directions
 from allocopt.model.levels import f_n
 from allocopt.policies.schedule.rounding import LONGEST
 from allocopt.policies.schedule.schedule import Schedule
@@ -120,3 +122,20 @@ def test_lemma_t_bound_holds_for_the_passes(seed, d, exponent):
     assume(t <= n)
     np.testing.assert_array_equal(s.pulls_at(t), truncated)
     assert (s.check(t).finite_norms <= 1.01 * np.maximum(epsilon**2, gaps[1:] ** 2) / f_n(n, d)).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_side_observations_are_checked_without_their_matrix(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 9))
+    variances = np.where(rng.random((k, k)) < 0.5, rng.uniform(0.5, 2.0, (k, k)), np.inf)
+    variances[np.arange(k), rng.permutation(k)] = 1.0  # every arm is seen by some arm
+    program = ao.programs.side_observations(rng.permutation(k) / k, variances)
+    schedule = Schedule.from_solution(ao.solve(program), 1000)
+    t = int(rng.integers(0, schedule.length + 1))
+    found = schedule.check(t)
+    counts = (schedule.pulls_at(t)[program.owners] / program.noise_variance).astype(float)
+    free = np.flatnonzero(np.isin(program.owners, schedule.free_arms))
+    dense = Directions.of(program.features, program.targets, free)
+    np.testing.assert_allclose(found.finite_norms, dense.norms(counts), rtol=1e-9)
+    np.testing.assert_allclose(found.norms, dense.quotient_norms(counts), rtol=1e-9)
