@@ -145,7 +145,7 @@ class Figures:
             for c, r in self.rows.items()
             if c.policy == policy and c.horizon == n and self.entries[c.instance].bandit.n_arms in arms
         ]
-        return float(np.median(times)) if times else math.nan
+        return float(np.nanmedian(times)) if np.isfinite(times).any() else math.nan
 
 
 def clopper_pearson(found: int, total: int, level: float = 0.95) -> tuple[float, float]:

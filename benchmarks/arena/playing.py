@@ -39,6 +39,7 @@ TRIED_TO = 10**4  # horizons for which a run of every cell is tried
 SOLVE_OFTEN = ("AllocationTracking", "OSSB", "OAM")  # costs of these do not grow like their rounds
 LATEST = 1.1  # of the budget: nothing is begun after this
 SLOW_TRIAL = 0.3  # seconds of a run, beyond which it is not tried for ten times as many rounds
+LONGEST_TRIAL = 10**5  # rounds up to which a cell whose time was not noted is tried for it
 SLOWEST_TRIAL = 20.0  # seconds for one run, beyond which a cell is left out
 
 
@@ -76,8 +77,8 @@ def play(cell: Cell, runs: int, folder: str) -> Played:
     """Play a cell, or read what is left of it; in a worker."""
     bandit = _bandit(cell.instance)
     path = Path(folder) / cell.folder
-    timing = path.with_suffix(".json")
-    begun = time.process_time()
+    timing = path.with_name(f"{path.name}.json")  # names have points of their own
+    here_before, begun = path.exists(), time.process_time()
     try:
         r = simulate(
             cell.policy, bandit, cell.horizon, runs, rng=SEED, times=[cell.horizon], keep_pulls=False, workers=1,
@@ -89,6 +90,8 @@ def play(cell: Cell, runs: int, folder: str) -> Played:
         seconds = float(json.loads(timing.read_text())["seconds"])
     else:
         seconds = (time.process_time() - begun) / runs
+        if here_before:  # then a part was read, and not played
+            seconds = trial(cell)[1] if cell.horizon <= LONGEST_TRIAL else np.nan
         with whole_file(timing, overwrite=True, what="the time") as out:
             out.write(json.dumps({"seconds": seconds}).encode())
     return Played(cell, r.final_regret, seconds)
@@ -160,7 +163,7 @@ class Arena:
                 self.played[found.cell] = found
                 if n > TRIED_TO:
                     self.seconds[found.cell] = found.seconds
-                used += found.seconds * len(found.regret)
+                used += np.nan_to_num(found.seconds) * len(found.regret)
             took = time.perf_counter() - begun
             missing = [cell for cell in wanted if cell not in self.played and cell not in self.failed]
             self.left_out += missing
