@@ -1,5 +1,6 @@
 """Nothing that is passed in becomes another number in silence: it is taken as it is, rounded as documented, or refused by name."""
 
+import dataclasses
 import json
 from contextlib import contextmanager
 from decimal import Decimal
@@ -8,6 +9,9 @@ from fractions import Fraction
 import dask.array as da
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import bandits
 
 import allocopt as ao
 from allocopt.base.conversion import unchanging
@@ -420,3 +424,21 @@ def test_entries_whose_products_would_vanish_are_refused_by_name(tiny):
 
 def test_entries_that_are_small_enough_to_be_odd_are_fine():
     assert ao.LinearBandit([[1.0, 1e-150], [0.0, -0.0], [0.5, 1.0]], THETA).n_arms == 3
+
+
+@given(bandits(), st.floats(1e-50, 1e50), st.integers(3, 10**12))
+def test_what_is_not_checked_again_would_pass_and_stays_as_it_is(bandit, variance, n):
+    bandit = ao.LinearBandit(bandit.arms, bandit.theta, variance)
+    assume(not (bandit.arms == bandit.arms[0]).all())
+    made = (
+        lambda: ao.programs.regret(bandit),
+        lambda: ao.programs.horizon(np.array(bandit.arms), np.array(bandit.gaps), n),
+    )
+    for make in made:
+        program = make()
+        again = dataclasses.replace(program)  # checks all of it
+        for name in ("features", "costs", "targets", "radii", "lower", "upper", "target_arms"):
+            mine, theirs = getattr(program, name), getattr(again, name)
+            assert mine.dtype == theirs.dtype
+            assert np.array_equal(mine, theirs)
+            assert not mine.flags.writeable
