@@ -200,12 +200,13 @@ class Arena:
             rest = seconds - self.workers * (time.perf_counter() - begun) - OVERHEAD * len(new)
             tried = {c: x for c, x in costs.items() if x <= SLOWEST_TRIAL}
             poured = pour(tried, max(rest, 0.2 * seconds), HORIZONS[n][1])
-            known |= {c.folder: [poured.get(c, 0), min(costs[c], 1e9)] for c in new}
+            # what there was no time to try is not planned: the next call tries it
+            known |= {c.folder: [poured.get(c, 0), costs[c]] for c in new if np.isfinite(costs[c])}
             self.folder.mkdir(parents=True, exist_ok=True)
             with whole_file(path, overwrite=True, what="the plan") as out:
                 out.write(json.dumps(known, indent=0).encode())
-        self.seconds |= {c: known[c.folder][1] for c in cells}
-        wanted = {c: int(known[c.folder][0]) for c in cells}
+        self.seconds |= {c: known[c.folder][1] for c in cells if c.folder in known}
+        wanted = {c: int(known.get(c.folder, [0])[0]) for c in cells}
         self.left_out += [c for c in cells if not wanted[c]]
         return {c: runs for c, runs in wanted.items() if runs}
 
