@@ -163,7 +163,7 @@ def failures(bench: Bench) -> str:
             cells = []
             for j, n in enumerate(times):
                 bad = int((r.regret[:, j] > 0.1 * n * bandit.gap_min).sum())
-                upper = float(beta.ppf(0.975, bad + 1, r.runs - bad))
+                upper = float(beta.ppf(0.975, bad + 1, r.runs - bad)) if bad < r.runs else 1.0
                 lower = float(beta.ppf(0.025, bad, r.runs - bad + 1)) if bad else 0.0
                 cells.append(f"{bad}: {lower:.1g} … {upper:.1g}")
             tail = ", ".join(f"{np.quantile(r.regret[:, j], 0.999):.0f}" for j in range(len(times)))

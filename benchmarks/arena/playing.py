@@ -161,7 +161,7 @@ class Arena:
                     self.failed[found.cell] = found.failure
                     continue
                 self.played[found.cell] = found
-                if n > TRIED_TO:
+                if n > TRIED_TO and np.isfinite(found.seconds):
                     self.seconds[found.cell] = found.seconds
                 used += np.nan_to_num(found.seconds) * len(found.regret)
             took = time.perf_counter() - begun
