@@ -116,9 +116,9 @@ def solve_on_cluster(path: str) -> dict[str, Any]:
         def kill_while_pricing() -> None:
             while not killed:
                 for worker, keys in client.processing().items():
-                    if worker in pids and any("_scan_chunk" in str(key) for key in keys):
+                    if worker in pids and any("_scan_group" in str(key) for key in keys):
                         os.kill(pids[worker], signal.SIGKILL)
-                        killed.update(at=time.perf_counter() - start, chunks=sum("_scan_chunk" in str(k) for k in keys))
+                        killed.update(at=time.perf_counter() - start, chunks=sum("_scan_group" in str(k) for k in keys))
                         return
                 time.sleep(0.01)
 
