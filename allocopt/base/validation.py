@@ -254,7 +254,8 @@ def _all_ordinary(values: Array) -> bool:
         return False
     least = size.min()
     if least == 0.0:
-        least = np.min(size, where=size > 0.0, initial=np.inf)
+        positive = size[size > 0.0]
+        least = positive.min() if len(positive) else np.inf
     return bool(least >= 1.0 / LARGEST)
 
 

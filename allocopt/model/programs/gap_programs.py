@@ -52,8 +52,9 @@ def _arm_program(
     if not checked:
         in_range("arms", arms, InvalidInstance)
     in_range("gaps", gaps, InvalidInstance, each=True)
-    check_different(arms)
     suboptimal = np.flatnonzero(gaps > 0)
+    if not (checked and len(suboptimal) and origin.bandit is not None):  # whose gaps say that they differ
+        check_different(arms)
     targets, radii = arms[suboptimal], gaps[suboptimal] ** 2 * scale
     if checked and lower is None and upper is None and variances is None:  # then all is but this
         in_range("radii", radii, InvalidProgram, power=4, each=True)
