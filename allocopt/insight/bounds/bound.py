@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning
-from allocopt.base.machine import duration_text
+from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.certify.exact_arithmetic.finite_time import (
     ExactAlternatives,
@@ -189,6 +189,7 @@ class FiniteTimeBound:
 
 
 _SECONDS_AN_ENTRY = 2e-4  # of the arms: measured from 10³ to 10⁵ arms
+_BYTES_AN_ENTRY = 5e3  # likewise, rationals of every alternative included
 _LONG = 10.0  # seconds
 
 
@@ -233,7 +234,7 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
     allowed = _checked(worst_regret)
     if not len(bandit.suboptimal_arms):
         return FiniteTimeBound(bandit, rounds, 0.0, (), (), ())
-    _warn_if_long(bandit)
+    _check_size(bandit)
     found = search(bandit, rounds, allowed)
     parameters = exact_parameters(bandit, rounds, found)
     exact = exact_alternatives(bandit.arms_in_memory, bandit.theta, variances_of(bandit), rounds, parameters)
@@ -246,8 +247,10 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
     )  # fmt: skip
 
 
-def _warn_if_long(bandit: LinearBandit) -> None:
-    """Say so before it starts where looking at every arm in exact arithmetic takes long."""
+def _check_size(bandit: LinearBandit) -> None:
+    """Say so before it starts where looking at every arm in exact arithmetic takes long, and refuse what does not fit."""
+    what = f"bandit: the bound of {bandit.n_arms:,} arms in {bandit.dim} dimensions"
+    check_memory(_BYTES_AN_ENTRY * bandit.n_arms * bandit.dim, what, InvalidInstance)
     seconds = _SECONDS_AN_ENTRY * bandit.n_arms * bandit.dim
     if seconds > _LONG:
         warnings.warn(

@@ -239,3 +239,11 @@ def test_a_bound_of_very_many_arms_says_so_first(monkeypatch):
     monkeypatch.setattr(importlib.import_module("allocopt.insight.bounds.bound"), "_LONG", 0.0)
     with pytest.warns(ao.SlowWarning, match="3 arms in 2 dimensions, each in exact arithmetic, will take about"):
         ao.finite_time_bound(bandit, 1000, 50)
+
+
+def test_a_bound_that_does_not_fit_into_memory_is_refused_first(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("allocopt.base.machine"), "free_memory", lambda: 20_000)
+    with pytest.raises(
+        ao.InvalidInstance, match=r"the bound of 3 arms in 2 dimensions would take 30 kB of memory, but 20 kB are free"
+    ):
+        ao.finite_time_bound(ao.instances.counter_example(0.2), 1000, 50)
