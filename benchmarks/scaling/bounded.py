@@ -76,8 +76,9 @@ def section_bounded(quick: bool, folder: Path) -> str:
     return f"""## Programs with bounds, and frank-wolfe
 
 Certified {TOL:g}; at most {PASSES} passes over all arms, those that sum lower bounds included, and memory of at most {SHARE:g} times
-the arms (from 1e5 arms on; below that the pool is larger than the arms). What freed memory earlier solves have left is given back first. Beside
-the arms it is that of the pool, some Newton matrices of up to 700 × 700, and of a block: 7 to 24 MB at every size, which is more than a quarter of 1e5 arms.
+the arms (from 1e5 arms on; below that the pool is larger than the arms). What memory earlier solves have freed is given back
+first. Beside the arms it is that of the pool, some Newton matrices of up to 700 × 700, and of a block: 7 to 24 MB at every size, which
+is more than a quarter of 1e5 arms.
 
 {table(head, lines)}
 """
