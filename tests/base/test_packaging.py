@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -23,9 +24,13 @@ def text(name):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """An sdist, and the wheel that is built from it."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
+    """An sdist, and the wheel that is built from it; of a copy, because builds work in the folder of the project, one at a time."""
+    folder, copy = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("source") / "allocopt"
+    ignored = shutil.ignore_patterns(
+        ".venv", ".git", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
+    )
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
