@@ -39,6 +39,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
 from allocopt.model.programs.elastic import elastic_program, shortfall_text, unlimited_arms
 from allocopt.model.progress import Callback
+from allocopt.model.rows.sightings import sightings_of
 from allocopt.model.solution import Solution, Status, arms_in_use, noting
 from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
 from allocopt.solvers.monitor import Monitor, OutOfTime
@@ -144,7 +145,7 @@ def solve(
         if isinstance(answer, Solution):
             return answer
         not_compiled = answer
-    if program.origin.sightings is not None:
+    if sightings_of(program) is not None:
         found = answer_by_sight(program, asked is None and start is None, tol, max_seconds, callback)
         if found is not None:
             return found

@@ -1,6 +1,7 @@
 """Side observations as a list of what arms show: the certificate over that list against the referee, and its linear programs."""
 
 import copy
+import dataclasses
 import json
 import pickle
 
@@ -176,3 +177,17 @@ def test_proof_files_that_were_tampered_with_are_refused(change, words, tmp_path
     (tmp_path / "changed.json").write_text(json.dumps(document))
     with pytest.raises(ao.InvalidProof, match=words):
         ao.load_solution(tmp_path / "changed.json")
+
+
+@pytest.mark.parametrize("name", ["radii", "costs", "noise_variance", "features", "targets"])
+def test_a_program_with_other_arrays_is_solved_as_it_is(name):
+    rng = np.random.default_rng(0)
+    variances = np.where(rng.random((30, 30)) < 0.3, rng.uniform(0.5, 2.0, (30, 30)), np.inf)
+    np.fill_diagonal(variances, 1.0)
+    program = ao.programs.side_observations(rng.permutation(30) / 30, variances)
+    assert ao.solve(program).method == "linear-program"
+    other = dataclasses.replace(program, **{name: 2.0 * getattr(program, name)})
+    found, by_rows = ao.solve(other), ao.solve(other, method="interior-point")
+    assert found.value == pytest.approx(by_rows.value, rel=1e-7)
+    assert found.value != pytest.approx(ao.solve(program).value, rel=1e-3)
+    assert found.verify().lower <= found.upper * (1 + 1e-12)

@@ -136,6 +136,25 @@ class SightedArray(Lazy):
         self.sightings = sightings
 
 
+def sightings_of(program: Any) -> Sightings | None:
+    """Who shows whom, of a program whose arrays are those of its origin: `dataclasses.replace` may have put others there."""
+    seen: Sightings | None = program.origin.sightings
+    if seen is None or program.sightings is not None:  # arrays that were never made were never replaced
+        return seen
+    gaps = program.origin.bandit.gaps
+    variances = 1.0 if program.noise_variance is None else program.noise_variance
+    same = (
+        np.array_equal(program.costs, gaps)
+        and np.array_equal(program.radii, gaps[seen.others] ** 2 / 2)
+        and np.array_equal(program.target_arms, seen.others)
+        and np.array_equal(program.owners, seen.owners)
+        and bool((seen.variances == variances).all())
+        and np.array_equal(program.targets, seen.targets())
+        and np.array_equal(program.features, seen.features())
+    )
+    return seen if same else None
+
+
 def _listed(given: Any, k: int) -> tuple[IntArray, IntArray, Array]:
     """Row, column and value of every variance that may be finite."""
     wanted = f"variances: expected numbers of shape ({k}, {k}), one row for each arm played"

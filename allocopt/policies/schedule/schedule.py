@@ -21,7 +21,7 @@ from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, whole_number
 from allocopt.linear.assumptions import assuming, sentences
 from allocopt.linear.information import Directions
-from allocopt.model.rows.sightings import Sightings
+from allocopt.model.rows.sightings import Sightings, sightings_of
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import usable
 from allocopt.model.tables import Table, Tabular
@@ -317,8 +317,9 @@ class Schedule(Tabular):
     @cached_property
     def _directions(self) -> Directions | Sightings:
         program = self.solution.program
-        if program.origin.sightings is not None:  # whose information matrix is diagonal
-            return program.origin.sightings
+        seen = sightings_of(program)
+        if seen is not None:  # whose information matrix is diagonal
+            return seen
         free = self.free_arms
         if program.owners is not None:  # arms that show several things free all their rows
             free = np.flatnonzero(np.isin(program.owners, free))
