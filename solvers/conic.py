@@ -33,6 +33,7 @@ from allocopt.solvers.settings import ConicSettings
 
 __all__ = ["mosek_status", "solve"]
 
+_ROUNDING_ROOM = 1e-12  # relative, so that what is at most a cost stays so with the margins of the certificate
 _MOSEK_LICENCE_HELP = (
     "put mosek.lic in the folder 'mosek' of your home directory or point MOSEKLM_LICENSE_FILE to it "
     "(trial and free academic licences: https://www.mosek.com/products/trial), or use solver='CLARABEL'"
@@ -141,7 +142,8 @@ class _Model:
 
 def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -> _Model:
     """The program in units in which ``alpha`` costs 1 and in the basis in which M(alpha) = I."""
-    basis = whitener(problem, alpha)
+    linear_program = not len(problem.targets)  # the free arms show all that is asked: no basis matters
+    basis = np.eye(problem.rank) if linear_program else whitener(problem, alpha)
     if basis is None:
         raise SolverFailed("the information matrix is numerically singular")
     unit = float(alpha.sum()) or 1.0
@@ -164,7 +166,9 @@ def _model(cp: Any, problem: Canonical, alpha: Array, settings: ConicSettings) -
         sizes[sizes == 0.0] = 1.0
         linear = (matrix / sizes[:, None]) @ x <= problem.limits.room / sizes
         bounds.append(linear)
-    if settings.formulation == "compact":
+    if linear_program:
+        rows, constraints = [], bounds
+    elif settings.formulation == "compact":
         span = _span(targets, settings.span)
         q = span.shape[1]
         bound = cp.Variable((q, q), symmetric=True)
@@ -220,8 +224,9 @@ def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, mon
     alpha, duals = model.variable.value, [row.dual_value for row in model.targets]
     if alpha is None or any(dual is None for dual in duals):
         raise SolverFailed(f"{name} ended without an answer, with status {status!r}")
-    # one vector of scalar duals (compact), or one matrix for each target whose last entry is λ_j (lmi)
-    multipliers = np.asarray(duals[0]) if np.ndim(duals[0]) == 1 else np.array([dual[-1, -1] for dual in duals])
+    # one vector of scalar duals (compact), or one matrix for each target whose last entry is λ_j (lmi); none without targets
+    scalar = len(duals) == 1 and np.ndim(duals[0]) == 1
+    multipliers = np.asarray(duals[0]) if scalar else np.array([dual[-1, -1] for dual in duals])
     if not (np.all(np.isfinite(alpha)) and np.all(np.isfinite(multipliers))):
         raise SolverFailed(f"{name} ended with numbers that are not finite, with status {status!r}")
     alpha = np.maximum(alpha, 0.0) * model.unit
@@ -230,8 +235,19 @@ def _solve_model(model: _Model, problem: Canonical, settings: ConicSettings, mon
     steps = int(model.problem.solver_stats.num_iters or 0)
     mu = None
     if model.rows is not None and model.rows.dual_value is not None:
-        mu = np.maximum(np.asarray(model.rows.dual_value), 0.0) * model.unit / model.sizes
+        mu = _payable(problem, np.maximum(np.asarray(model.rows.dual_value), 0.0) * model.unit / model.sizes)
     return _Answer(alpha, np.maximum(multipliers, 0.0) * model.unit, steps, status, mu)
+
+
+def _payable(problem: Canonical, mu: Array) -> Array:
+    """μ, or so little less of it that no arm without upper bound earns more by the rows than it costs: such a μ proves nothing."""
+    assert problem.limits is not None
+    costs = np.ones(problem.n_variables) if problem.costs is None else problem.costs
+    earned = -problem.limits.charged(mu)
+    dear = earned > 0 if problem.upper is None else (earned > 0) & np.isinf(problem.upper)
+    share = float((costs[dear] / earned[dear]).min(initial=np.inf))
+    result: Array = mu * (share * (1.0 - _ROUNDING_ROOM)) if share < 1.0 + _ROUNDING_ROOM else mu
+    return result
 
 
 def _options(settings: ConicSettings, monitor: Monitor) -> dict[str, Any]:
