@@ -1,9 +1,9 @@
 r"""The certificate of small programs, number by number: the theorem of docs/certificates.md, section 4, as loops.
 
-The program is that of `programs.horizon_at_level`: canonical features a_i are the columns, targets b_j = ratio_j a_j, and there
-are no bounds. Letters are those of the theorem: images ŵ of the columns in a basis B, their errors e, δ (drift) for the distance of
-BᵀMB from I, prices p. Other than in `certificate.evaluate`, Σλ_j(ŵ_iᵀŵ_j)² is taken product by product, so that γ_{r+4}|ŵ_i| is
-added to τ_i and a trace stands for max D.
+Canonical features a_i are the columns, targets b_j = ratio_j a_j (as in `programs.horizon_at_level`) or ratio_j times columns of
+their own, and there are no bounds. Letters are those of the theorem: images ŵ of the columns in a basis B, their errors e, δ (drift)
+for the distance of BᵀMB from I, prices p. Other than in `certificate.evaluate`, Σλ_j(ŵ_iᵀŵ_j)² is taken product by product, so that
+γ_{r+4}|ŵ_i| is added to τ_i and a trace stands for max D.
 
 It is written in the words of `linear.dense`; `kernel` compiles it with those of `linear.loops`.
 """
@@ -21,7 +21,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.linear.dense import back, cross, largest, squared_lengths, squared_ratios, weighted, whitener
 from allocopt.linear.floating import ENTRY_ERROR, UNIT
 
-__all__ = ["STEPS", "certify"]
+__all__ = ["CHOICES", "STEPS", "certify"]
 
 _NEAR_IDENTITY = 0.1  # distance from I after the first change of basis that the second one removes safely
 _LARGEST_DRIFT = 0.1  # δ beyond which nothing is claimed
@@ -30,18 +30,34 @@ _LARGEST_DRIFT = 0.1  # δ beyond which nothing is claimed
 def tidied_pair(
     tidied: bool, found_alpha: Array, z: Array, found_lam: Array, g: Array, alpha: Array, lam: Array
 ) -> None:
-    """The pair to certify, for all columns: what was found for the first of them, and zeros.
+    """The pair to certify, for all columns and targets: what was found for the first of them, and zeros.
 
     ``tidied``: what complementarity says is zero is set to zero.
     """
     top_alpha, top_lam, top_g = largest(found_alpha), largest(found_lam), largest(g)
     for i in range(len(alpha)):
-        alpha[i] = lam[i] = 0.0
-    for i in range(len(found_lam)):
+        alpha[i] = 0.0
+    for j in range(len(lam)):
+        lam[j] = 0.0
+    for i in range(len(found_alpha)):
         idle = tidied and found_alpha[i] < SUPPORT * top_alpha and z[i] > SUPPORT
-        slack = tidied and found_lam[i] < SUPPORT * top_lam and g[i] < (1.0 - SUPPORT) * top_g
         alpha[i] = 0.0 if idle else found_alpha[i]
-        lam[i] = 0.0 if slack else found_lam[i]
+    for j in range(len(found_lam)):
+        slack = tidied and found_lam[j] < SUPPORT * top_lam and g[j] < (1.0 - SUPPORT) * top_g
+        lam[j] = 0.0 if slack else found_lam[j]
+
+
+def both_bases(columns: Array, alpha: Array) -> Any:
+    """Whether M(α) is regular enough; the basis in which it is about I, what is left to do there, and all columns after both.
+
+    The second, nearly orthogonal, change of basis removes what the first one left.
+    """
+    regular, first = whitener(columns, alpha, None)
+    if not regular:
+        return False, first, first, columns
+    images = cross(first, columns)
+    regular, second = whitener(images, alpha, None)
+    return regular and near_identity(second), first, second, cross(second, images)
 
 
 def image_sizes(columns: Array, basis: Array, sizes: Array) -> None:
@@ -77,6 +93,20 @@ def image_errors(sizes: Array, inflation: float, product_error: float, data: flo
         sizes[i] = share * math.sqrt(sizes[i])
 
 
+def target_images(
+    targets: Array | None, first: Array, second: Array, white: Array, norms: Array, errors: Array,
+    inflation: float, product_error: float, data: float,
+) -> Any:  # fmt: skip
+    """Images of the targets after both changes of basis, their squared lengths and errors; of the features, if they are these."""
+    if targets is None:
+        return white, norms, errors
+    own = np.empty(targets.shape[1])
+    image_sizes(targets, first, own)
+    image_errors(own, inflation, product_error, data)
+    images = cross(second, cross(first, targets))
+    return images, squared_lengths(images), own
+
+
 def drift_of(gram: Array, alpha: Array, norms: Array, errors: Array, inflation: float, data: float) -> float:
     """Lemma 4: δ, what is left of BᵀMB − I, what rounding did to the images, and to their sum."""
     r, k = len(gram), len(alpha)
@@ -107,15 +137,23 @@ def dual_sums(lam: Array, ratios: Array, norms: Array, errors: Array, inflation:
     return strength, trace, target_error, total
 
 
-def largest_constraint_and_price(
-    ratios: Array, norms: Array, errors: Array, prices: Array, drift: float, inflation: float, sum_inflation: float,
+def largest_constraint(ratios: Array, norms: Array, errors: Array, drift: float, inflation: float) -> float:
+    """The theorem: an upper bound on max_j g_j."""
+    worst = 0.0
+    for j in range(len(norms)):
+        length = math.sqrt(norms[j]) * inflation + errors[j]
+        worst = max(worst, ratios[j] * ratios[j] * length * length * inflation / (1.0 - drift))
+    return worst
+
+
+def largest_price(
+    norms: Array, errors: Array, prices: Array, drift: float, inflation: float, sum_inflation: float,
     product_error: float, largest_weight: float, target_error: float,
-) -> Any:  # fmt: skip
-    """The theorem: upper bounds on max_j g_j, and on max_i p_i."""
-    worst = top = 0.0
+) -> float:  # fmt: skip
+    """The theorem: an upper bound on max_i p_i."""
+    top = 0.0
     for i in range(len(norms)):
         length = math.sqrt(norms[i]) * inflation + errors[i]
-        worst = max(worst, ratios[i] * ratios[i] * length * length * inflation / (1.0 - drift))
         shift = errors[i] + drift / (1.0 - drift) * inflation * length
         root = (
             math.sqrt(prices[i]) * inflation * sum_inflation
@@ -123,58 +161,59 @@ def largest_constraint_and_price(
             + target_error * (length + shift)
         )
         top = max(top, root * root * inflation)
-    return worst, top
+    return top
 
 
 def write_pair(
-    which: IntArray, gaps: Array, alpha: Array, lam: Array, alpha_factor: float, unit: float, lam_factor: float,
-    total: float, alpha_out: Array, lam_out: Array,
+    which: IntArray, asked: IntArray, costs: Array, alpha: Array, lam: Array, alpha_factor: float, unit: float,
+    lam_factor: float, total: float, alpha_out: Array, lam_out: Array,
 ) -> None:  # fmt: skip
     """The pair in the units of the program: α scaled to feasibility (inf on free arms), λ to the scale of the dual."""
-    for i in range(len(gaps)):
-        alpha_out[i] = np.inf if gaps[i] == 0.0 else 0.0
-        lam_out[i] = 0.0
+    for i in range(len(costs)):
+        alpha_out[i] = np.inf if costs[i] == 0.0 else 0.0
+    for j in range(len(lam_out)):
+        lam_out[j] = 0.0
     for i in range(len(which)):
-        alpha_out[which[i]] = alpha[i] * alpha_factor * unit / gaps[which[i]]
-        lam_out[which[i]] = lam[i] * lam_factor * unit / total
+        alpha_out[which[i]] = alpha[i] * alpha_factor * unit / costs[which[i]]
+    for j in range(len(asked)):
+        lam_out[asked[j]] = lam[j] * lam_factor * unit / total
 
 
 def certify(
-    problem: tuple[IntArray, float, Array, Array], found: tuple[Array, Array, Array, Array], tidied: bool,
-    gaps: Array, gap_error: float, alpha_out: Array, lam_out: Array, info: Array,
+    problem: tuple[IntArray, IntArray, float, Array, Array, Array | None], found: tuple[Array, Array, Array, Array],
+    tidied: bool, costs: Array, data_error: float, alpha_out: Array, lam_out: Array, info: Array,
 ) -> None:  # fmt: skip
     """Lower bound, upper bound and rounding into ``info``, and the pair that they hold for.
 
-    ``problem``: the arms that count, the unit of cost, their columns and ratios. ``found``: x, y, λ and g as Newton's method leaves
-    them, of all columns or of the first of them. ``gap_error`` is the relative error of the gaps.
+    ``problem``: the arms that count and the places of the targets among the multipliers, the unit of cost, the columns of these
+    arms, the ratios, and the columns of the targets (None: those of the arms). ``found``: x, y, λ and g as Newton's method leaves
+    them, of all columns or of the first of them. ``data_error`` is the relative error of costs and of the roots of radii.
     """
-    which, unit, columns, ratios = problem
+    which, asked, unit, columns, ratios, targets = problem
     x, y, found_lam, g = found
     r, k = columns.shape
-    alpha, lam, errors, inverse = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    m = len(ratios)
+    alpha, lam, errors, inverse = np.empty(k), np.empty(m), np.empty(k), np.empty(m)
     tidied_pair(tidied, x[len(found_lam) :], y[len(found_lam) :], found_lam, g, alpha, lam)
     info[0], info[1], info[2] = 0.0, np.inf, np.inf
-    regular, basis = whitener(columns, alpha, None)
+    regular, first, second, white = both_bases(columns, alpha)
     if not regular:
         return
-    image_sizes(columns, basis, errors)
-    # a second, nearly orthogonal, change of basis removes what the first one left
-    first = cross(basis, columns)
-    regular, basis = whitener(first, alpha, None)
-    if not regular or not near_identity(basis):
-        return
-    white = cross(basis, first)
+    image_sizes(columns, first, errors)
     norms = squared_lengths(white)
     inflation, sum_inflation = (
         1.0 + UNIT * (4 * r + 64) * 1.01,
-        1.0 + UNIT * (k + 8) * 1.01,
+        1.0 + UNIT * (max(k, m) + 8) * 1.01,
     )  # 1 + γ of so many roundings
-    product_error, data = UNIT * (r + 4) * 1.01, gap_error + 8.0 * UNIT
+    product_error, data = UNIT * (r + 4) * 1.01, data_error + 8.0 * UNIT
     image_errors(errors, inflation, product_error, data)
     drift = drift_of(weighted(white, alpha), alpha, norms, errors, inflation, data)
     if not drift <= _LARGEST_DRIFT:
         return
-    strength, trace, target_error, total = dual_sums(lam, ratios, norms, errors, inflation)
+    goals, goal_norms, goal_errors = target_images(
+        targets, first, second, white, norms, errors, inflation, product_error, data
+    )
+    strength, trace, target_error, total = dual_sums(lam, ratios, goal_norms, goal_errors, inflation)
     if not 0.0 < strength * strength < np.inf:
         return
     strength = strength / (inflation * sum_inflation * (1.0 + drift))
@@ -182,30 +221,37 @@ def certify(
     target_error = math.sqrt(target_error) * inflation * sum_inflation
     cost = 0.0
     for i in range(k):
-        inverse[i] = 1.0 / ratios[i]
         cost += alpha[i]
-    prices = back(squared_ratios(cross(white, white), inverse), lam)  # Σλ_j (a_i·b_j)²
-    worst, top = largest_constraint_and_price(
-        ratios, norms, errors, prices, drift, inflation, sum_inflation, product_error, largest_weight, target_error
+    for j in range(m):
+        inverse[j] = 1.0 / ratios[j]
+    prices = back(squared_ratios(cross(goals, white), inverse), lam)  # Σλ_j (a_i·b_j)²
+    worst = largest_constraint(ratios, goal_norms, goal_errors, drift, inflation)
+    top = largest_price(
+        norms, errors, prices, drift, inflation, sum_inflation, product_error, largest_weight, target_error
     )
     if not (0.0 < top < np.inf and worst < np.inf):
         return
     worst *= (1.0 + 32.0 * UNIT) * (1.0 + data)  # so that α stays feasible when it is rounded on its way back
     scale = strength * strength / (total * top)  # with λ as it is: value >= strength²/(total·top)
-    write_pair(which, gaps, alpha, lam, worst, unit, scale, total, alpha_out, lam_out)
+    write_pair(which, asked, costs, alpha, lam, worst, unit, scale, total, alpha_out, lam_out)
     info[0] = unit * scale / (inflation * inflation * sum_inflation * sum_inflation)
     info[1] = unit * cost * worst * inflation * sum_inflation * (1.0 + data)
-    info[2] = 2.0 * drift
+    info[2] = 2.0 * drift + (top / largest(prices) - 1.0)
 
 
 STEPS: tuple[Callable[..., Any], ...] = (
     tidied_pair,
-    image_sizes,
     near_identity,
+    both_bases,
+    image_sizes,
     image_errors,
     drift_of,
     dual_sums,
-    largest_constraint_and_price,
+    largest_constraint,
+    largest_price,
     write_pair,
 )
 """What `certify` calls."""
+
+CHOICES: tuple[Callable[..., Any], ...] = (image_sizes, image_errors, target_images)
+"""What is left to small functions because something may be absent (None), and what these call."""

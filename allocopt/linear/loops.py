@@ -50,7 +50,9 @@ def _sums(function: _Function) -> _Function:
     return cast(_Function, njit(**_SUMS)(function))
 
 
-def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+def in_loops(
+    function: Callable[..., Any], steps: Mapping[str, Callable[..., Any]], name: str | None = None
+) -> Callable[..., Any]:
     """A function written in the words of `dense`, ready to be compiled: the same code, with the words of this module.
 
     Why: the method is written once, for numpy and for numba, and which road it takes must not show in it. How: when Python runs
@@ -59,10 +61,12 @@ def in_loops(function: Callable[..., Any], steps: Mapping[str, Callable[..., Any
     function of the same bytecode and a copy of the dictionary, in which the names of `dense` stand for the loops below and those
     of ``steps`` for functions that are compiled already; everything else (numpy, constants, named tuples) stays what it was. The
     first function is not touched. Since it is bytecode that is shared, not text, both roads cannot drift apart.
+
+    ``name``: another name than the function's own, under which its machine code is kept.
     """
     words = {name: globals()[name] for name in dense.__all__ if name in globals()}
     twin = FunctionType(function.__code__, {**function.__globals__, **words, **steps}, function.__name__)
-    twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
+    twin.__module__, twin.__qualname__ = function.__module__, name or function.__qualname__
     return twin
 
 

@@ -1,9 +1,10 @@
-r"""Small programs whose targets are their arms, compiled: quotient, Newton's method and certificate.
+r"""Small programs, compiled: quotient, Newton's method and certificate.
 
-Costs κ, a target for every arm that is not free with the radius ρ, no bounds; a pull of arm i adds x xᵀ/σ_i². With
-a_i = x_i/√(κ_iσ_i²) targets are features times a number, b_j = √(κ_jσ_j²/ρ_j) a_j. In the programs of `programs.horizon_at_level`
-κ = Δ and ρ = Δ²/level. The method is `solvers.newton`, the certificate `compiled_certificate`: both the very same code that Python
-runs, compiled with the functions of `linear.loops` in place of those of `linear.dense`.
+Costs κ, radii ρ, no bounds; a pull of arm i adds x xᵀ/σ_i². With a_i = x_i/√(κ_iσ_i²) there are two *forms*. Form "arms": a target
+for every arm that is not free, so that targets are features times a number, b_j = √(κ_jσ_j²/ρ_j) a_j; in the programs of
+`programs.horizon_at_level` κ = Δ and ρ = Δ²/level. Form "targets": targets of their own, b_j = t_j/√ρ_j, and no free arms. The method
+is `solvers.newton`, the certificate `compiled_certificate`: both the very same code that Python runs, compiled with the functions of
+`linear.loops` in place of those of `linear.dense`; each form by itself, when it is first asked for.
 
 What this cannot solve (rank-deficient arms, an information matrix whose Cholesky factorisation fails, a gap that stays above the
 tolerance) ends with a code of `linear.kernel_codes`, and the caller takes the ordinary path: `allocopt.solve`.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,7 @@ from allocopt.solving.roads.helper_process import Helper
 __all__ = [
     "CERTIFIED",
     "CERTIFIED_BY_FORMULA",
+    "FORMS",
     "INFO",
     "INVALID",
     "NEEDS_DESIGN",
@@ -65,6 +68,7 @@ __all__ = [
     "make",
     "quotient",
     "solve_quotient",
+    "solve_targets",
     "units",
 ]
 
@@ -127,16 +131,35 @@ def _prepare(
 
 _CHOICES = compiled_steps(newton_problem.CHOICES, {}, copied=False)
 prepare = kept_on_disk(_prepare, **ENTRY)
-begin = kept_on_disk(in_loops(newton_start.begin, compiled_steps(newton_start.STEPS, _CHOICES)), **ENTRY)
-minimise = kept_on_disk(in_loops(newton.minimise, compiled_steps(newton.STEPS, _CHOICES)), **ENTRY)
+_BEGIN = newton_start.begin, compiled_steps(newton_start.STEPS, _CHOICES)
+_MINIMISE = newton.minimise, compiled_steps(newton.STEPS, _CHOICES)
+_CERTIFY = (
+    compiled_certificate.certify,
+    compiled_steps(compiled_certificate.STEPS, compiled_steps(compiled_certificate.CHOICES, {}, copied=False)),
+)
+begin = kept_on_disk(in_loops(*_BEGIN), **ENTRY)
+minimise = kept_on_disk(in_loops(*_MINIMISE), **ENTRY)
 closed_form = kept_on_disk(compiled_formulas.closed_form, **ENTRY)
-certify = kept_on_disk(in_loops(compiled_certificate.certify, compiled_steps(compiled_certificate.STEPS, {})), **ENTRY)
+certify = kept_on_disk(in_loops(*_CERTIFY), **ENTRY)
+begin_targets = kept_on_disk(in_loops(*_BEGIN, "begin_targets"), **ENTRY)
+minimise_targets = kept_on_disk(in_loops(*_MINIMISE, "minimise_targets"), **ENTRY)
+certify_targets = kept_on_disk(in_loops(*_CERTIFY, "certify_targets"), **ENTRY)
 
 
 def solve_quotient(*arguments: Any) -> int:
-    """`_solve_quotient`, with Ctrl-C as a KeyboardInterrupt: numba turns it into a SystemError."""
+    """`_solve_quotient`, with Ctrl-C as a KeyboardInterrupt."""
+    return _interruptible(_solve_quotient, arguments)
+
+
+def solve_targets(*arguments: Any) -> int:
+    """`_solve_targets`, likewise."""
+    return _interruptible(_solve_targets, arguments)
+
+
+def _interruptible(compiled: Callable[..., int], arguments: tuple[Any, ...]) -> int:
+    """A call whose KeyboardInterrupt stays one: numba turns it into a SystemError."""
     try:
-        return _solve_quotient(*arguments)
+        return compiled(*arguments)
     except SystemError as error:
         cause: BaseException | None = error
         while cause is not None:
@@ -182,7 +205,7 @@ def _solve_quotient(
         return INVALID
     if len(which) < r:
         return NEEDS_ORDINARY_PATH
-    arms = which, unit, columns, ratios
+    arms = which, which, unit, columns, ratios, None
     code, spent = SINGULAR, 0
     if formulas:
         form, found = closed_form(columns, ratios)
@@ -212,25 +235,74 @@ def _solve_quotient(
     return code
 
 
-# Compiling takes seconds: it is done once, and in two processes where there are two cores.
+def _solve_targets(
+    columns: Any,
+    targets: Any,
+    unit: Any,
+    which: Any,
+    asked: Any,
+    costs: Any,
+    data_error: Any,
+    tol: Any,
+    alpha: Any,
+    multipliers: Any,
+    info: Any,
+) -> int:
+    """The same for targets of their own: solve and certify, given the canonical columns of both; a code, and the results.
+
+    ``which`` are the arms of the columns, ``asked`` the places of the targets among the ``multipliers``; ``unit`` is what a unit of
+    the canonical cost is.
+    """
+    m, k = targets.shape[1], columns.shape[1]
+    problem = columns, targets, np.ones(m), None, None, 0.0, None  # `newton_problem.Problem`
+    x, y = begin_targets(problem, np.zeros(k), np.zeros(m), False)
+    steps, own_gap, found = minimise_targets(problem, x, y, tol, _MOST_STEPS, None, None, None)
+    if not own_gap < np.inf:
+        return SINGULAR
+    for tidied in (True, False):  # untidied only where tidying made the certificate worse
+        canonical = which, asked, unit, columns, problem[2], targets
+        certify_targets(canonical, found, tidied, costs, data_error, alpha, multipliers, info)
+        if _within(tol, info):
+            info[3], info[4] = steps, 0.0
+            return CERTIFIED
+    return NOT_CONVERGED
+
+
+# Compiling takes seconds: it is done once, for each form when it is first asked for, and in two processes where there are two cores.
 
 _F, _I, _B, _NONE = types.float64, types.int64, types.boolean, types.none
 _VECTOR, _MATRIX, _WHICH = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _CONSTANT = types.Array(types.float64, 2, "C", readonly=True)
-_PROBLEM = (_MATRIX, _NONE, _VECTOR, _NONE, _NONE, _F, _NONE)
 _tuple_of: Any = types.Tuple
-_TOGETHER, _ARMS, _FOUND = _tuple_of(_PROBLEM), _tuple_of((_WHICH, _F, _MATRIX, _VECTOR)), _tuple_of((_VECTOR,) * 4)
-_THIS_PROCESS: dict[str, tuple[Any, ...]] = {
-    "minimise": (_TOGETHER, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
-    "quotient": (_MATRIX, _VECTOR, _MATRIX),
-    "closed_form": (_MATRIX, _VECTOR),
+_FOUND = _tuple_of((_VECTOR,) * 4)
+
+
+def _signatures(targets: Any) -> tuple[tuple[Any, ...], ...]:
+    """Those of `begin`, `minimise` and `certify`, where the targets are of this type."""
+    problem = _tuple_of((_MATRIX, targets, _VECTOR, _NONE, _NONE, _F, _NONE))
+    canonical = _tuple_of((_WHICH, _WHICH, _F, _MATRIX, _VECTOR, targets))
+    return (
+        (problem, _VECTOR, _VECTOR, _B),
+        (problem, _VECTOR, _VECTOR, _F, _I, _NONE, _NONE, _NONE),
+        (canonical, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
+    )
+
+
+_ARMS, _TARGETS = _signatures(_NONE), _signatures(_MATRIX)
+_THIS_PROCESS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "arms": {"minimise": _ARMS[1], "quotient": (_MATRIX, _VECTOR, _MATRIX), "closed_form": (_MATRIX, _VECTOR)},
+    "targets": {"minimise_targets": _TARGETS[1]},
 }
-_HELPER_PROCESS: dict[str, tuple[Any, ...]] = {
-    "begin": (_TOGETHER, _VECTOR, _VECTOR, _B),
-    "certify": (_ARMS, _FOUND, _B, _VECTOR, _F, _VECTOR, _VECTOR, _VECTOR),
-    "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
-    "units": (_CONSTANT, _MATRIX),
+_HELPER_PROCESS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "arms": {
+        "begin": _ARMS[0],
+        "certify": _ARMS[2],
+        "prepare": (_MATRIX, _I, _VECTOR, _VECTOR, _VECTOR, _F, _B, _VECTOR, _VECTOR),
+        "units": (_CONSTANT, _MATRIX),
+    },
+    "targets": {"begin_targets": _TARGETS[0], "certify_targets": _TARGETS[2]},
 }
+FORMS = tuple(_THIS_PROCESS)
 
 
 def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
@@ -239,20 +311,24 @@ def _compile(entries: dict[str, tuple[Any, ...]]) -> None:
             globals()[name].compile(signature)
 
 
-def compile_in_helper() -> None:
+def compile_in_helper(*forms: str) -> None:
     """Compile the functions of `_HELPER_PROCESS`; the process that runs `make` then finds them on disk."""
-    _compile(_HELPER_PROCESS)
+    for form in forms:
+        _compile(_HELPER_PROCESS[form])
 
 
-def load() -> bool:
-    """Load the machine code from disk; False where something is missing. Nothing is compiled."""
-    return all(loaded(globals()[name], signature) for name, signature in (_THIS_PROCESS | _HELPER_PROCESS).items())
+def load(form: str) -> bool:
+    """Load the machine code of a form from disk; False where something is missing. Nothing is compiled."""
+    entries = _THIS_PROCESS[form] | _HELPER_PROCESS[form]
+    return all(loaded(globals()[name], signature) for name, signature in entries.items())
 
 
-def make(helper: Helper | None) -> None:
+def make(helper: Helper | None, *forms: str) -> None:
     """Compile what is not on disk yet, with the help of a process that runs `compile_in_helper`."""
     started = time.perf_counter()
-    _compile(_THIS_PROCESS)
+    for form in forms:
+        _compile(_THIS_PROCESS[form])
     if helper is not None:  # it has half of the work; if it takes much longer something is wrong with it
         helper.wait(5.0 + time.perf_counter() - started)
-    _compile(_HELPER_PROCESS)
+    for form in forms:
+        _compile(_HELPER_PROCESS[form])

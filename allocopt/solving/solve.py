@@ -45,7 +45,8 @@ from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, back
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
-from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit
+from allocopt.solving.roads.compiled_answer import compiled_answer, does_not_fit, targets_are_arms
+from allocopt.solving.roads.compiled_targets import answer_of_targets, lacks
 from allocopt.solving.roads.machine_code import loaded_or_made, pinned_road, ready, why_no_machine_code
 from allocopt.solving.roads.side_observations import answer_by_sight
 from allocopt.solving.roads.starts import check_start
@@ -93,7 +94,7 @@ def solve(
         "numpy", "compiled" or "auto", the default: small programs by machine code where that is on disk, else by numpy. Both roads
         certify alike and differ in last digits; who needs the same bits names one, here or for all calls by the environment
         variable ALLOCOPT_ROAD. "compiled" makes the machine code where there is none, and takes numpy for what it is not made
-        for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, targets that are not arms.
+        for: other methods than "auto", callbacks, time limits, starts, bounds, more than 100 arms, very many targets.
         ``stats["road"]`` says which it was.
     client : dask.distributed.Client, optional
         For arms in a Dask array: the cluster whose workers look at them (by default the one that persisted it, or Dask's default one).
@@ -130,14 +131,8 @@ def solve(
     if start is not None:
         check_start(start, program, asked)
     if program.origin.answers:
-        how: dict[str, Any] = {
-            "method": method,
-            "tol": tol,
-            "max_seconds": max_seconds,
-            "callback": callback,
-            "settings": settings,
-            "road": road,
-        }
+        how: dict[str, Any] = {"method": method, "tol": tol, "max_seconds": max_seconds, "callback": callback}
+        how.update(settings=settings, road=road)
         return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
     not_compiled = "another method, a callback, a time limit or a start was asked for"
     if asked is None and callback is None and max_seconds is None and start is None:
@@ -242,16 +237,18 @@ def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solut
     """The answer of the compiled road, or why it is not taken."""
     if road == "numpy":
         return "the road is numpy"
-    lack = does_not_fit(program)
+    own_targets = not targets_are_arms(program)
+    lack = does_not_fit(program) or (lacks(program) if own_targets else None)
     if lack is not None:
         return lack
-    kernel = loaded_or_made() if road == "compiled" else ready()
+    form = "targets" if own_targets else "arms"
+    kernel = loaded_or_made(form) if road == "compiled" else ready(form)
     if kernel is None:
         why = why_no_machine_code()
         if road == "compiled":
             raise MethodUnavailable(f"road: there is no compiled one here: {why or 'numba does not work'}")
         return why or "no machine code yet: `allocopt precompile` or ao.precompile() makes it"
-    return compiled_answer(program, tol, kernel)
+    return (answer_of_targets if own_targets else compiled_answer)(program, tol, kernel)
 
 
 def _proven(reduction: Reduction, start: Solution) -> Bounds | None:

@@ -19,6 +19,7 @@ from allocopt.linear.dense import (
     add_products,
     cross,
     dot,
+    lanes,
     largest,
     scaled_columns,
     squared_lengths,
@@ -44,6 +45,7 @@ __all__ = [
     "gap_goal",
     "images",
     "in_basis",
+    "metric",
     "n_arms",
     "n_capped",
     "relative_gap",
@@ -99,6 +101,7 @@ class Tuning(NamedTuple):
     warm_shift: float
     least_warm_shift: float
     trace: float
+    metric_trace: float
 
 
 def tuning_of(settings: InteriorPointSettings) -> Tuning:
@@ -132,6 +135,26 @@ def white(features: Array, targets: Array | None, ratios: Array, base: Array | N
     a = cross(basis, features)
     b = images(a, targets, ratios, basis)
     return regular, basis, a, b, squared_lengths(b)
+
+
+def metric(features: Array, targets: Array | None, ratios: Array, base: Array | None, trace: float) -> Array:
+    """The basis in which Σ_j b_j b_jᵀ, the information that would meet all constraints by itself, is about I.
+
+    Targets of their own need not span: a trace of the features makes the sum definite.
+    """
+    k = features.shape[1]
+    columns, weights = features, np.empty(k)
+    if targets is None:
+        for j in lanes(k):
+            weights[j] = ratios[j] * ratios[j]
+    else:
+        columns, weights = np.concatenate((targets, features), axis=1), np.ones(targets.shape[1] + k)
+        share = trace * total(squared_lengths(targets)) / k
+        lengths, own = squared_lengths(features), weights[targets.shape[1] :]
+        for i in lanes(k):
+            own[i] = share / lengths[i]
+    basis: Array = whitener(columns, weights, base)[1]
+    return basis
 
 
 def scalable(base: Array | None, upper: Array | None) -> bool:
@@ -264,6 +287,7 @@ CHOICES: tuple[Callable[..., Any], ...] = (
     in_basis,
     rows_in_basis,
     images,
+    metric,
     scalable,
     capped_arms,
     n_capped,

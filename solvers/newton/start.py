@@ -20,7 +20,6 @@ from allocopt.linear.dense import (
     squared_lengths,
     squared_ratios,
     total,
-    whitener,
 )
 from allocopt.solvers.newton.problem import (
     DEFAULT,
@@ -30,6 +29,7 @@ from allocopt.solvers.newton.problem import (
     by_column,
     capped_arms,
     cut_to,
+    metric,
     n_arms,
     n_capped,
     relative_gap,
@@ -48,16 +48,14 @@ def cold_allocation(
     """An interior α that costs little, scaled to meet the constraints with room to spare where it may be scaled.
 
     It is made of ``alike``, by which every arm adds a matrix of the same size in the metric of Σ b bᵀ, the information that would
-    meet all constraints by itself (None: found here, where targets are features times ratios). Arms that are useless for their
-    size would dominate the cost: so α is cut down, to its mean or its least entry, if this makes it very much cheaper.
+    meet all constraints by itself (None: found here). Arms that are useless for their size would dominate the cost: so α is cut
+    down, to its mean or its least entry, if this makes it very much cheaper.
     """
     numbers = DEFAULT if tuning is None else tuning
     k = n_arms(features, owners)
     even, trial = np.empty(k), np.empty(k)
     if alike is None:
-        for j in lanes(k):
-            trial[j] = ratios[j] * ratios[j]
-        lengths = squared_lengths(cross(whitener(features, trial, base)[1], features))
+        lengths = squared_lengths(cross(metric(features, targets, ratios, base, numbers.metric_trace), features))
         for i in lanes(k):
             even[i] = 1.0 / lengths[i]
     else:

@@ -25,7 +25,7 @@ def certificate(rows, gaps, alpha, lam, gap_error, certify=kernel.certify):
     k = len(which)
     found = np.concatenate([np.zeros(k), start]), np.zeros(2 * k), weights, np.ones(k)
     out_alpha, out_lam, info = np.empty(len(gaps)), np.empty(len(gaps)), np.zeros(kernel.INFO)
-    certify((which, unit, columns, ratios), found, False, gaps, gap_error, out_alpha, out_lam, info)
+    certify((which, which, unit, columns, ratios, None), found, False, gaps, gap_error, out_alpha, out_lam, info)
     return info[0], info[1], out_alpha, out_lam
 
 

@@ -136,7 +136,8 @@ def test_constraints_and_prices(r, drift):
         errors = rng.uniform(size=1) * (0.2 if turn % 2 else 0.0)
         weight, target_error = (0.0, 0.0) if turn % 4 == 0 else tuple(rng.uniform(size=2))
         some = (inflation, many, product_error * 10 ** float(turn % 3 * 6), weight, target_error)
-        worst, top = steps.largest_constraint_and_price(ratios, norms, errors, prices, drift, *some)
+        worst = steps.largest_constraint(ratios, norms, errors, drift, inflation)
+        top = steps.largest_price(norms, errors, prices, drift, *some)
         pad, sums, rounding, w, t = (rational(x) for x in some)
         q, n2, e, p, d = (rational(float(x)) for x in (ratios[0], norms[0], errors[0], prices[0], drift))
         length = root_down(n2) * pad + e
@@ -144,19 +145,21 @@ def test_constraints_and_prices(r, drift):
         shift = e + d / (1 - d) * pad * length
         root = root_down(p) * pad * sums + w * (shift + rounding * length) + t * (length + shift)
         assert near(top, root * root * pad)
-    arrays = np.ones(3), np.array([1.0, 4.0, 2.0]), np.zeros(3), np.array([2.0, 1.0, 5.0])
-    worst, top = steps.largest_constraint_and_price(*arrays, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-    assert worst == 4.0 and top == pytest.approx(5.0, rel=1e-15)
+    ratios, norms, errors, prices = np.ones(3), np.array([1.0, 4.0, 2.0]), np.zeros(3), np.array([2.0, 1.0, 5.0])
+    assert steps.largest_constraint(ratios, norms, errors, 0.0, 1.0) == 4.0
+    assert steps.largest_price(norms, errors, prices, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0) == pytest.approx(5.0, rel=1e-15)
 
 
 def test_pairs_go_back_to_the_units_of_the_program():
     alpha_out, lam_out = np.full(4, 7.0), np.full(4, 7.0)
     gaps = np.array([0.0, 0.5, 2.0, 4.0])
-    steps.write_pair(
-        np.array([1, 3]), gaps, np.array([3.0, 5.0]), np.array([2.0, 6.0]), 8.0, 16.0, 32.0, 64.0, alpha_out, lam_out
-    )
+    which, alpha, lam, factors = np.array([1, 3]), np.array([3.0, 5.0]), np.array([2.0, 6.0]), (8.0, 16.0, 32.0, 64.0)
+    steps.write_pair(which, which, gaps, alpha, lam, *factors, alpha_out, lam_out)
     assert alpha_out.tolist() == [np.inf, 3 * 8 * 16 / 0.5, 0.0, 5 * 8 * 16 / 4]
     assert lam_out.tolist() == [0.0, 2 * 32 * 16 / 64, 0.0, 6 * 32 * 16 / 64]
+    lam_out = np.full(3, 7.0)  # targets of their own have places of their own
+    steps.write_pair(which, np.array([2]), gaps, alpha, lam[:1], *factors, alpha_out, lam_out)
+    assert lam_out.tolist() == [0.0, 0.0, 2 * 32 * 16 / 64]
 
 
 @pytest.mark.parametrize(("r", "k"), SHAPES)
@@ -169,7 +172,7 @@ def test_both_bounds_are_put_together_as_the_theorem_says(r, k, gap_error, tidie
     which = np.arange(1, k + 1)
     found = np.concatenate([np.zeros(k), alpha]), np.zeros(2 * k), lam, np.ones(k)
     info, alpha_out, lam_out = np.full(3, 7.0), np.empty(k + 1), np.empty(k + 1)
-    steps.certify((which, unit, columns, ratios), found, tidied, gaps, gap_error, alpha_out, lam_out, info)
+    steps.certify((which, which, unit, columns, ratios, None), found, tidied, gaps, gap_error, alpha_out, lam_out, info)
     pad, many, product_error, data = margins(r, k, gap_error)
     floats = tuple(float(x) for x in (pad, many, product_error, data))
     _, first = whitener(columns, alpha, None)
@@ -184,17 +187,13 @@ def test_both_bounds_are_put_together_as_the_theorem_says(r, k, gap_error, tidie
     strength = sums[0] / (pad * many * (1 + rational(drift)))
     weight, target_error = (root_down(x) * pad * many for x in sums[1:3])
     prices = back(squared_ratios(cross(white, white), 1.0 / ratios), lam)
-    worst, top = (
-        rational(x)
-        for x in steps.largest_constraint_and_price(
-            ratios, norms, errors, prices, drift, *floats[:3], float(weight), float(target_error)
-        )
-    )
+    worst = rational(steps.largest_constraint(ratios, norms, errors, drift, floats[0]))
+    top = rational(steps.largest_price(norms, errors, prices, drift, *floats[:3], float(weight), float(target_error)))
     lower = rational(unit) * strength**2 / (sums[3] * top) / (pad * many) ** 2
     worst *= (1 + 32 * U) * (1 + data)
     upper = rational(unit) * rational(float(sum(alpha.tolist()))) * worst * pad * many * (1 + data)
     assert near(info[0], lower, 30 * U) and near(info[1], upper, 20 * U)
-    assert info[2] == pytest.approx(2.0 * drift, rel=1e-13)
+    assert info[2] == pytest.approx(2.0 * drift + float(top) / prices.max() - 1.0, rel=1e-12, abs=1e-15)
     assert np.allclose(alpha_out[1:], alpha * float(worst) * unit / gaps[1:], rtol=1e-14) and alpha_out[0] == 0.0
     assert all(rational(x) * rational(g) >= rational(a) * worst * rational(unit) * (1 - 8 * U)
                for x, g, a in zip(alpha_out[1:], gaps[1:], alpha, strict=True))  # fmt: skip
@@ -206,7 +205,7 @@ def nothing(columns, alpha, lam, gap_error=0.0, ratios=None):
     info, out = np.full(3, 7.0), np.empty(k)
     found = np.concatenate([np.zeros(k), alpha]), np.zeros(2 * k), lam, np.ones(k)
     with np.errstate(all="ignore"):
-        problem = np.arange(k), 1.0, columns, np.ones(k) if ratios is None else ratios
+        problem = np.arange(k), np.arange(k), 1.0, columns, np.ones(k) if ratios is None else ratios, None
         steps.certify(problem, found, False, np.ones(k), gap_error, out, out.copy(), info)
     return info.tolist() == [0.0, np.inf, np.inf]
 
@@ -226,7 +225,8 @@ def test_nothing_is_claimed_where_a_number_is_out_of_range():
     "found", [(np.inf, 1.0), (np.nan, 1.0), (1.0, np.inf), (1.0, 0.0), (1.0, np.nan), (np.inf, 0.0)]
 )
 def test_nothing_is_claimed_from_constraints_or_prices_that_are_no_numbers(found, monkeypatch):
-    monkeypatch.setattr(steps, "largest_constraint_and_price", lambda *_: found)
+    monkeypatch.setattr(steps, "largest_constraint", lambda *_: found[0])
+    monkeypatch.setattr(steps, "largest_price", lambda *_: found[1])
     assert nothing(np.eye(2), np.ones(2), np.ones(2))
 
 

@@ -285,7 +285,9 @@ def test_the_certificate_allows_for_errors_in_the_direction_where_they_weigh_mos
         )
         found = np.concatenate([np.ones(4), start]), np.ones(8), lam[which], np.ones(4)
         info, allocation, multipliers = np.empty(kernel.INFO), np.zeros(4), np.zeros(4)
-        kernel.certify((which, unit, columns, ratios), found, False, gaps, 0.0, allocation, multipliers, info)
+        kernel.certify(
+            (which, which, unit, columns, ratios, None), found, False, gaps, 0.0, allocation, multipliers, info
+        )
         if not info[0] > 0:
             continue
         program = horizon_at_level(arms, gaps, 2.0, None)

@@ -34,6 +34,13 @@ def programs(seed):
     yield ao.programs.horizon(arms, bandit.gaps, 10**5)
     yield ao.programs.contextual(ao.ContextualBandit([arms[: d + 1], arms[d:]], theta))
     yield ao.programs.threshold(bandit, 0.037)
+    yield ao.programs.best_arm(bandit)
+    yield ao.programs.best_arm(ao.LinearBandit(arms, theta, rng.uniform(0.3, 3.0, len(arms))))
+    yield ao.programs.top_m(bandit, 2)
+    yield ao.programs.transductive(arms, rng.normal(size=(d + 2, d)), theta)
+    yield ao.programs.duelling(ao.LinearBandit(arms[: d + 3], theta))
+    targets, radii = rng.normal(size=(5, d)), rng.uniform(0.1, 2.0, 5)
+    yield ao.AllocationProgram(arms, rng.uniform(0.1, 2.0, len(arms)), targets, radii)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -133,7 +140,11 @@ def test_the_program_that_is_solved_is_the_one_that_was_given():
     ("program", "why"),
     [
         (lambda b: ao.programs.optimism(b, 2.0), "bounds on the allocation"),
-        (lambda b: ao.programs.best_arm(b), "targets that are not the arms"),
+        (lambda b: ao.AllocationProgram([[1, 1], [0, 0]], [1, 1], [[2, 2]], [1]), "rank-deficient"),
+        (lambda b: ao.AllocationProgram([[1, 1], [2, 2], [1, 1.0]], [1, 1, 1], [[1, 1]], [1]), "singular"),
+        (lambda b: ao.AllocationProgram(np.eye(2), [1, 2], [[1, 0], [0, 3]], [1, 1]), "formula"),
+        (lambda b: ao.AllocationProgram(np.eye(2) + 1, [1, 0], [[1, 0]], [1]), "cost nothing"),
+        (lambda b: ao.programs.top_m(random_unit(3, 90, seed=0), 40), "more than 100000 pairs"),
         (lambda b: ao.AllocationProgram([[1, 0], [[1, 0], [0, 1]]], [1, 1], [[1, 0], [0, 1]], [0.5, 1]), "several things"),
         (lambda b: ao.programs.regret(random_unit(3, compiled_answer.MOST_ARMS + 1, seed=0)), "more than 100 arms"),
         (lambda b: ao.AllocationProgram(np.eye(2), [1, 1], [[1, 0]], [1], target_arms=[0]), "arms without a target"),
@@ -274,10 +285,10 @@ def test_machine_code_of_another_version_is_not_taken(monkeypatch):
     """What is on disk may be of code that has changed since: then nothing is loaded, and nothing is compiled either."""
     from allocopt.solving import kernel
 
-    monkeypatch.setattr(roads, "_loaded", [])
-    monkeypatch.setattr(roads, "_stale", [])
-    monkeypatch.setattr(kernel, "load", lambda: False)
-    monkeypatch.setattr(kernel, "make", lambda helper: pytest.fail("it was compiled"))
+    monkeypatch.setattr(roads, "_loaded", {})
+    monkeypatch.setattr(roads, "_stale", set())
+    monkeypatch.setattr(kernel, "load", lambda form: False)
+    monkeypatch.setattr(kernel, "make", lambda helper, *forms: pytest.fail("it was compiled"))
     bandit = random_unit(3, 8, seed=0)
     for _ in range(2):
         assert ao.regret_constant(bandit.arms, bandit.theta).stats["road"] == "numpy"

@@ -21,7 +21,7 @@ from allocopt.model.program import AllocationProgram
 from allocopt.model.solution import Solution, Status
 from allocopt.solving.compiled_rows import quotient_rows
 
-__all__ = ["MOST_ARMS", "compiled_answer", "does_not_fit", "solution_of"]
+__all__ = ["MOST_ARMS", "compiled_answer", "does_not_fit", "solution_of", "targets_are_arms"]
 
 MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: more of them are for the ordinary methods
 
@@ -36,9 +36,12 @@ def does_not_fit(program: AllocationProgram) -> str | None:
         return "arms that show several things"
     if program.bounded:
         return "bounds on the allocation"
-    if program.target_arms is None or program.origin.compared is not None:
-        return "targets that are not the arms"
     return None
+
+
+def targets_are_arms(program: AllocationProgram) -> bool:
+    """Whether every target is a row of the features: the kernel's form "arms", which divides out those that cost nothing."""
+    return program.target_arms is not None and program.origin.compared is None
 
 
 def compiled_answer(program: AllocationProgram, tol: float, kernel: ModuleType) -> Solution | str:

@@ -15,7 +15,7 @@ from allocopt.base.machine import available_cores
 
 __all__ = ["Helper", "start_helper"]
 
-_CODE = "from allocopt.solving import kernel; kernel.compile_in_helper()"
+_CODE = "import sys; from allocopt.solving import kernel; kernel.compile_in_helper(*sys.argv[1:])"
 
 
 class Helper:
@@ -35,8 +35,8 @@ class Helper:
         self._process.wait()
 
 
-def start_helper() -> Helper | None:
-    """Start one; None where it would not help."""
+def start_helper(*forms: str) -> Helper | None:
+    """Start one, for these forms of the kernel; None where it would not help."""
     if available_cores() < 2 or getattr(sys, "frozen", False) or not sys.executable:
         return None
     package = str(Path(__file__).resolve().parents[3])
@@ -44,7 +44,7 @@ def start_helper() -> Helper | None:
     try:
         return Helper(
             subprocess.Popen(
-                [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", _CODE],
+                [sys.executable, "-P", *["-O"] * sys.flags.optimize, "-c", _CODE, *forms],
                 env={**os.environ, "PYTHONPATH": path},
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )

@@ -29,8 +29,10 @@ _COMPILING = (
     "allocopt compiles its kernel, this once; it takes some seconds (`allocopt precompile` or `ao.precompile()` does it "
     "beforehand)"
 )
-_loaded: list[ModuleType] = []  # the kernel, once its machine code is loaded
-_stale: list[bool] = []  # something where machine code on disk has turned out to be another version's
+_loaded: dict[str, ModuleType] = {}  # the kernel, for each of its forms whose machine code is loaded
+_stale: set[str] = set()  # forms whose machine code on disk has turned out to be another version's
+_FILES = {"arms": "iteration.minimise_", "targets": "iteration.minimise_targets_"}  # how the file of a form begins
+_DIGEST = "[0-9a-f]" * 10  # which is followed by this, see `base.compiling.kept_on_disk`
 
 
 def pinned_road(road: str | None = None) -> str:
@@ -75,18 +77,18 @@ def say_if_slow(what: str) -> None:
         )
 
 
-def ready() -> ModuleType | None:
-    """`allocopt.solving.kernel` if its machine code is loaded, or on disk and so loaded in a fraction of a second; else None."""
-    if _loaded:
-        return _loaded[0]
-    if _stale or why_no_machine_code() is not None or not _seems_on_disk():
+def ready(form: str = "arms") -> ModuleType | None:
+    """`allocopt.solving.kernel` if the machine code of a form is loaded, or on disk and so loaded at once; else None."""
+    if form in _loaded:
+        return _loaded[form]
+    if form in _stale or why_no_machine_code() is not None or not _seems_on_disk(form):
         return None
     from allocopt.solving import kernel
 
-    if not kernel.load():
-        _stale.append(True)
+    if not kernel.load(form):
+        _stale.add(form)
         return None
-    _loaded.append(kernel)
+    _loaded[form] = kernel
     return kernel
 
 
@@ -100,28 +102,31 @@ def compiled_kernel(road: str | None = None) -> ModuleType | None:
     """`loaded_or_made`, unless the road is numpy: ``road``, or else what the environment says."""
     if (pinned_road() if road is None else road) == "numpy":
         return None
-    return _loaded[0] if _loaded else loaded_or_made()  # in a loop of microseconds looking once more would be seen
+    return _loaded.get("arms") or loaded_or_made()  # in a loop of microseconds looking once more would be seen
 
 
-def loaded_or_made() -> ModuleType | None:
-    """`allocopt.solving.kernel` with its machine code, compiled if need be; None where there can be none."""
+def loaded_or_made(*forms: str) -> ModuleType | None:
+    """`allocopt.solving.kernel` with the machine code of some forms, compiled if need be; None where there can be none."""
     if why_no_machine_code() is not None:
         return None
-    if not _loaded:
-        helper = None if _seems_on_disk() else start_helper()  # now: it starts while this process loads numba
+    missing = [form for form in forms or ("arms",) if form not in _loaded]
+    if missing:
+        # now: it starts while this process loads numba
+        helper = None if all(map(_seems_on_disk, missing)) else start_helper(*missing)
         try:
             kernel = _kernel()
             if kernel is None:
                 return None
-            if not kernel.load():
+            missing = [form for form in missing if not kernel.load(form)]
+            if missing:
                 warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
-                helper = helper or start_helper()
-                kernel.make(helper)
+                helper = helper or start_helper(*missing)
+                kernel.make(helper, *missing)
         finally:
             if helper is not None:
                 helper.stop()
-        _loaded.append(kernel)
-    return _loaded[0]
+        _loaded.update(dict.fromkeys(forms or ("arms",), kernel))
+    return _loaded[forms[0] if forms else "arms"]
 
 
 def _kernel() -> ModuleType | None:
@@ -145,13 +150,13 @@ def precompile() -> None:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CompilingWarning)  # it was asked for
-        if loaded_or_made() is None:
+        if loaded_or_made("arms", "targets") is None:
             raise MethodUnavailable(f"there is no compiled road: {why_no_machine_code() or 'numba does not work here'}")
 
 
-def _seems_on_disk() -> bool:
-    """Whether the places where numba keeps machine code have some of ours: a look at folders, without numba."""
-    own = f"iteration.minimise_*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+def _seems_on_disk(form: str) -> bool:
+    """Whether the places where numba keeps machine code have some of this form: a look at folders, without numba."""
+    own = f"{_FILES[form]}{_DIGEST}*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
     given = os.environ.get("NUMBA_CACHE_DIR")
     if given:
         return any(Path(given).glob(f"*/{own}"))
