@@ -131,6 +131,34 @@ def first_public_call() -> float:
     return float(done.stdout)
 
 
+def named_times(name: str, dim: int, arms: int, instances: int) -> tuple[float, float]:
+    """Medians of `solve`, from a named program to a certified solution, on the compiled road and on that of numpy."""
+    ours, others = [], []
+    for seed in range(instances):
+        bandit = random_unit(dim, arms, seed=seed)
+        items = np.random.default_rng(seed).normal(size=(arms, dim))
+        program = {
+            "best_arm": lambda b=bandit: ao.programs.best_arm(b),
+            "top_m, m = 3": lambda b=bandit: ao.programs.top_m(b, 3),
+            "transductive": lambda b=bandit, z=items: ao.programs.transductive(b.arms, z, b.theta),
+            "duelling": lambda b=bandit: ao.programs.duelling(b),
+        }[name]()  # fmt: skip
+        assert ao.solve(program, road="compiled").stats["road"] == "compiled"
+        for road, times in (("compiled", ours), ("numpy", others)):
+            times.append(statistics.median(seconds(lambda: ao.solve(program, road=road)) for _ in range(REPEATS)))
+    return statistics.median(ours), statistics.median(others)
+
+
+def named_rows(quick: bool) -> list[tuple[str, str, str]]:
+    """The named programs whose targets are not their arms."""
+    rows = []
+    for name, dim, arms in (("best_arm", 5, 20), ("top_m, m = 3", 5, 20), ("transductive", 5, 20), ("duelling", 4, 12)):
+        ours, numpy_road = named_times(name, dim, arms, 5 if quick else 15)
+        times = f"{ours * 1e6:.0f} µs ({numpy_road / ours:.0f} times as fast as the numpy road)"
+        rows.append((f"`solve({name})` ({dim},{arms})", times, ""))
+    return rows
+
+
 def ordinary_time(dim: int, arms: int, instances: int) -> float:
     """Median of `allocopt.solve` on the same instances."""
     times = []
@@ -206,7 +234,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few instances only; no first call with an empty cache")
     quick: bool = parser.parse_args().quick
     instances = 8 if quick else INSTANCES
-    rows = public_rows(quick)
+    rows = public_rows(quick) + named_rows(quick)
     cold, warm = allocator_times(5, 20, instances)
     small_cold, small_warm = allocator_times(3, 6, instances)
     ordinary = ordinary_time(5, 20, instances)

@@ -23,7 +23,7 @@ from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, UNIT
 from allocopt.linear.span import Span, column_units, free_span, largest_share, span_of
 from allocopt.model.program import AllocationProgram
 
-__all__ = ["Quotient", "Reduction", "bound_error", "comes_from_means", "data_error", "reduce"]
+__all__ = ["Quotient", "Reduction", "bound_error", "comes_from_means", "data_error", "reduce", "within_bounds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,11 @@ class Reduction:
         arms = self.program.target_arms
         result: Array = multipliers[self.targets if arms is None else arms[self.targets]]
         return result
+
+
+def within_bounds(program: AllocationProgram, lower: Array, upper: Array) -> AllocationProgram:
+    """The same program, of the same origin, within other bounds."""
+    return replace(program, lower=lower, upper=upper, origin=replace(program.origin))
 
 
 def data_error(program: AllocationProgram) -> float:

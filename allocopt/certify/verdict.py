@@ -16,7 +16,7 @@ from allocopt.certify.canonical import Bounds
 from allocopt.certify.certificate import evaluate, violation
 from allocopt.certify.frame import padding
 from allocopt.certify.limits.evaluation import most_excess
-from allocopt.certify.reduction import Reduction, reduce
+from allocopt.certify.reduction import Reduction, reduce, within_bounds
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.program import AllocationProgram
 from allocopt.model.rows.sightings import Sightings
@@ -275,7 +275,7 @@ def _met(reduction: Reduction) -> bool:
     # what is fixed may span less than all arms do: the program of what is fixed alone
     upper = np.where(np.isfinite(reduction.fixed), reduction.fixed, np.inf)
     try:
-        fixed = reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper))
+        fixed = reduce(within_bounds(program, np.minimum(program.lower, upper), upper))
     except (Infeasible, SolverFailed):
         return False
     return not fixed.assumptions and _met(fixed)

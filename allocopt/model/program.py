@@ -18,8 +18,8 @@ from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
-from allocopt.model.bandit import LinearBandit, checked_noise
-from allocopt.model.contexts import ContextualBandit
+from allocopt.model.bandit import checked_noise
+from allocopt.model.rows.origin import Origin
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.rows.features import feature_rows, row_variances
 from allocopt.model.rows.sightings import SightedArray, Sightings
@@ -28,42 +28,11 @@ from allocopt.model.streamed_program import ArmBlocks, BlockArray
 __all__ = ["AllocationProgram", "Origin"]
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """What a program was made from, so that a proof can start from the user's own numbers instead of rounded ones."""
-
-    kind: str = "general"
-    bandit: LinearBandit | ContextualBandit | None = None
-    gaps: Array | None = None
-    pulls: Array | None = None
-    number: float | None = None
-    """f_n for horizon, log n for remaining, the width a for optimism, τ for threshold, ε for best_arm: the double that the
-    program was built with."""
-    horizon: int | None = None
-    constant: float | None = None
-    """The universal constant of f_n, where the level was computed from n."""
-    items: LinearBandit | None = None
-    """The items of a transductive program, with θ and the noise; the arms are the program's features."""
-    count: int | None = None
-    """m of top_m."""
-    answer: int | None = None
-    """The arm that is to be shown to be good enough, for best_arm with an ε."""
-    answers: tuple[int, ...] = ()
-    """The other arms that would do, where the value asked for is the least over all of them."""
-    compared: IntArray | None = None
-    """Targets that are differences x_i − x_j of arms (or items): (i, j) for each. They are exact, the program's rows rounded."""
-    duels: IntArray | None = None
-    """Features that are differences x_i − x_j of arms: (i, j) for each."""
-    labels: tuple[str, ...] | None = None
-    """The names of the features, where these are not the bandit's arms."""
-    sightings: Sightings | None = None
-    """Who shows whom, of side observations."""
-
-
 OBSERVED = ("semi_bandit", "side_observations")
 """Programs in which what an arm shows is not its own row."""
 
 _ARRAYS = ("features", "costs", "targets", "radii", "lower", "upper", "target_arms")
+_ARRAYS_OF_ORIGIN = (*_ARRAYS, "noise_variance", "owners")
 
 
 @lazy_fields(*_ARRAYS)
@@ -172,6 +141,24 @@ class AllocationProgram:
             object.__setattr__(self, "upper", frozen(np.full(k, np.inf)))
         elif self.blocks is None and self.sightings is None:  # else they are made, and were checked, elsewhere
             self._check_arrays()
+        if self.kind != "general" and self.sightings is None:
+            self._keep_origin()
+
+    def _keep_origin(self) -> None:
+        """Forget the origin where `dataclasses.replace` has put other arrays in: it says what they mean, and how exact they are."""
+        origin, blocks = self.origin, self.blocks
+        given = None if blocks is not None else tuple(getattr(self, name) for name in _ARRAYS_OF_ORIGIN)
+        made = origin.made
+        if made is None:
+            object.__setattr__(origin, "made", blocks if given is None else given)
+        if made is None or given is None:
+            return
+        if isinstance(made, ArmBlocks):
+            made = (*(getattr(made, name)() for name in _ARRAYS), made.variances, None)
+        if not all(one is other or np.array_equal(one, other) for one, other in zip(made, given, strict=True)):
+            if origin.compared is not None:  # targets belonged to arms as differences
+                object.__setattr__(self, "target_arms", None)
+            object.__setattr__(self, "origin", Origin(labels=self.labels))
 
     def _check_arrays(self) -> None:
         """Arrays as validated, read-only doubles."""

@@ -20,7 +20,7 @@ from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, S
 from allocopt.base.validation import Array
 from allocopt.certify import referee
 from allocopt.certify.enclosure import Enclosure
-from allocopt.certify.reduction import Quotient, reduce
+from allocopt.certify.reduction import Quotient, reduce, within_bounds
 from allocopt.certify.verdict import recertify
 from allocopt.model.arms import DaskArms
 from allocopt.model.bandit import LinearBandit
@@ -74,11 +74,20 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
         "tol": solution.tol,
         "claim": {"lower": _number(solution.lower), "upper": _number(solution.upper), "status": status.name},
         "allocation": _numbers(solution.allocation),
-        "multipliers": _numbers(solution.multipliers),
+        "multipliers": _numbers(_by_target(solution)),
     }
     if solution.constraint_multipliers is not None:
         document["constraint_multipliers"] = _numbers(solution.constraint_multipliers)
     return document
+
+
+def _by_target(solution: Solution) -> Array:
+    """λ as proof files hold them: one per target where the program is given by its arrays, which do not say whose they are."""
+    program = solution.program
+    if program.kind != "general" or program.target_arms is None:
+        return solution.multipliers
+    multipliers: Array = solution.multipliers[program.target_arms]
+    return multipliers
 
 
 def _gathered(solution: Solution) -> Solution:
@@ -123,7 +132,7 @@ def _witness(solution: Solution) -> Quotient:
     if limited and unused.any() and program.bounded:
         upper = np.where(unused, 0.0, program.upper)
         try:
-            return reduce(dataclasses.replace(program, lower=np.minimum(program.lower, upper), upper=upper)).quotient
+            return reduce(within_bounds(program, np.minimum(program.lower, upper), upper)).quotient
         except (Infeasible, SolverFailed):
             pass  # then nothing is proven by these arms
     return reduce(program).quotient
