@@ -19,9 +19,9 @@ from allocopt.base.lazy import lazy_fields, payload
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import checked_noise
-from allocopt.model.rows.origin import Origin
 from allocopt.model.rows.constraints import LinearConstraints
 from allocopt.model.rows.features import feature_rows, row_variances
+from allocopt.model.rows.origin import Origin
 from allocopt.model.rows.sightings import SightedArray, Sightings
 from allocopt.model.streamed_program import ArmBlocks, BlockArray
 
