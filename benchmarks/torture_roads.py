@@ -160,7 +160,8 @@ def _dask(instance: Instance, outcome: Outcome) -> None:
 
     outcome.program = instance.program()
     outcome.known = instance.value
-    with dask.config.set(scheduler="threads", num_workers=2):
+    # threads take three times as long as none, and mostly wait: one instance in twenty has them
+    with dask.config.set(scheduler="synchronous" if outcome.seed % 20 else "threads", num_workers=2):
         away: Any = da.from_array(instance.arms, chunks=(3, -1))  # type: ignore[no-untyped-call]
         there = dataclasses.replace(instance, arms=away)
         solution = ao.solve(there.program())
@@ -225,7 +226,7 @@ _SAID = ("status", "lower", "upper", "allocation", "multipliers")
 
 
 def _laws(instance: Instance, outcome: Outcome) -> None:
-    """Units and order of the columns, copies of columns and columns of zeros say nothing new."""
+    """Units of the columns say nothing new, to the bit; nor do their order, a copied column, or one of zeros (one of these)."""
     outcome.program = instance.program()
     _claim(outcome, ao.solve(outcome.program))
     gaps = _gaps_of(instance) if instance.kind in ("regret", "horizon") else None
@@ -243,18 +244,18 @@ def _laws(instance: Instance, outcome: Outcome) -> None:
         return
     order = rng.permutation(d)
     copy = int(rng.integers(d))
-    for what, matrix in (
+    what, matrix = (
         (f"columns in the order {order.tolist()}", np.eye(d)[:, order]),
         (f"a copy of column {copy}", np.hstack([np.eye(d), np.eye(d)[:, [copy]]])),
         ("a column of zeros", np.hstack([np.eye(d), np.zeros((d, 1))])),
-    ):
-        other = _answer(_moved(instance, matrix), gaps)
-        for at in range(0, len(one), 5):
-            if (one[at] in SOLVED) != (other[at] in SOLVED) and max(_gap(one, at), _gap(other, at)) > _AT_THE_LIMIT:
-                outcome.broken = f"{what}: {one[at].name} becomes {other[at].name}"
-            elif one[at + 1] > other[at + 2] or other[at + 1] > one[at + 2]:
-                before, after = ([float(x) for x in said[at + 1 : at + 3]] for said in (one, other))
-                outcome.broken = f"{what}: {before} becomes {after}"
+    )[int(rng.integers(3))]
+    other = _answer(_moved(instance, matrix), gaps)
+    for at in range(0, len(one), 5):
+        if (one[at] in SOLVED) != (other[at] in SOLVED) and max(_gap(one, at), _gap(other, at)) > _AT_THE_LIMIT:
+            outcome.broken = f"{what}: {one[at].name} becomes {other[at].name}"
+        elif one[at + 1] > other[at + 2] or other[at + 1] > one[at + 2]:
+            before, after = ([float(x) for x in said[at + 1 : at + 3]] for said in (one, other))
+            outcome.broken = f"{what}: {before} becomes {after}"
 
 
 def _moved(instance: Instance, matrix: Array) -> Instance:
