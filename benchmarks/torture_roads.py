@@ -124,7 +124,7 @@ def _sightings(instance: Instance, outcome: Outcome) -> None:
 def in_blocks() -> Iterator[None]:
     """Every array is a large set, seen in blocks of seven rows through a pool of a few arms."""
     new = [
-        (opening, "LARGE", 0), (opening, "SHARED", 0), (opening, "MANY", 0), (blocks, "block_rows", lambda columns: 7),
+        (opening, "LARGE", 0), (opening, "SHARED", 0), (opening, "MANY", 0), (blocks, "block_rows", lambda *shape: 7),
         (survey, "KEEP", 1), (spanning, "SAMPLE", 2), (streaming, "DEFAULT", StreamingSettings(entering=1)),
     ]  # fmt: skip
     old = [(module, name, getattr(module, name)) for module, name, _ in new]

@@ -21,6 +21,7 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
+from allocopt.linear.dense import squared_row_lengths
 from allocopt.solvers import interior_point, multiplicative
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import pooled, within_limits
@@ -31,7 +32,6 @@ __all__ = ["solve"]
 
 _DEFAULT = ActiveSetSettings()
 _MOST_WITHIN_BOUNDS = 20_000  # arms with upper bounds that are tried once more without pools, where these fail
-_WORTH_THREADS = 4e7  # multiplications in a product from which several threads gain more than they cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def _by_masters(
     best_gap, steps, passes = np.inf, 0, 1
     while passes <= settings.max_passes and not monitor.done:
         monitor.tick()
-        result = _solved(problem, master, monitor)
+        result = _solved(problem, master, monitor, settings)
         if result is None:
             break
         steps += result.steps
@@ -133,11 +133,13 @@ def _known_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSetti
     return _Master(features, targets, monitor.tol if start.gap < settings.close_gap else settings.rough_gap, warm)
 
 
-def _solved(problem: Canonical, master: _Master, monitor: Monitor) -> interior_point.Iterate | None:
+def _solved(
+    problem: Canonical, master: _Master, monitor: Monitor, settings: ActiveSetSettings
+) -> interior_point.Iterate | None:
     """The master's solution; None where it fails and something is proven already."""
     part = _part(problem, master.features, master.targets).problem
     # a small master is solved faster on one core; a large one on as many as the process has for BLAS
-    with single_threaded() if _work(part) < _WORTH_THREADS else nullcontext():
+    with single_threaded() if _work(part) < settings.threads_from else nullcontext():
         try:
             return interior_point.minimise(part, master.tol, monitor.tick, warm=master.warm)
         except SolverFailed:
@@ -253,14 +255,26 @@ def _sample(problem: Canonical, size: int) -> _Part:
 
 
 def _feasible(problem: Canonical, features: IntArray, prices: Array, room: float) -> IntArray:
-    """Enough arms, the best-priced first, that the constraints can be met within their upper bounds."""
-    order = np.argsort(-prices)
+    """Enough arms that the constraints can be met within their upper bounds: those that tell most where all are played fully."""
     wanted = _wanted(problem, room)
-    size = len(features)
+    size = problem.rank
+    order = None
     while len(features) < len(prices) and not _least_constraint(problem, features) <= wanted:
-        size *= 2
+        if order is None:
+            order = np.argsort(-_share_of_information(problem, prices), kind="stable")
         features = np.union1d(features, order[:size])
+        size *= 2
     return features
+
+
+def _share_of_information(problem: Canonical, prices: Array) -> Array:
+    """u_i|a_i|² in the metric of all arms at their upper bounds, r in all; the prices where that cannot be computed.
+
+    Arms of high price alone would be many more: those of one direction have high prices together, and bring no other down.
+    """
+    most = _most(problem, np.arange(problem.n_variables))
+    basis = whitener(problem, most)
+    return prices if basis is None else problem.by_variable(squared_row_lengths(problem.features @ basis)) * most
 
 
 def _wanted(problem: Canonical, room: float) -> float:
@@ -269,16 +283,21 @@ def _wanted(problem: Canonical, room: float) -> float:
 
 
 def _least_constraint(problem: Canonical, features: IntArray) -> float:
-    """max_j g_j with these arms at their upper bounds (practically unlimited where there is none)."""
-    assert problem.upper is not None
-    upper = problem.upper[features]
-    most = np.where(np.isfinite(upper), upper, 1e6 * max(float(upper[np.isfinite(upper)].max(initial=0.0)), 1.0))
+    """max_j g_j with these arms at their upper bounds."""
+    most = _most(problem, features)
     rows, owners = problem.features[problem.rows_of(features)], problem.owners_within(features)
     basis = whitener(Canonical(rows, problem.targets, problem.base, owners=owners), most)
     if basis is None:
         return float("inf")
     white = problem.targets @ basis
     return float(np.einsum("ij,ij->i", white, white).max())
+
+
+def _most(problem: Canonical, features: IntArray) -> Array:
+    """The upper bounds of some arms, practically unlimited where there is none."""
+    assert problem.upper is not None
+    upper = problem.upper[features]
+    return np.where(np.isfinite(upper), upper, 1e6 * max(float(upper[np.isfinite(upper)].max(initial=0.0)), 1.0))
 
 
 def _spanning(problem: Canonical, prices: Array, count: int) -> IntArray:

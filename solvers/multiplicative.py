@@ -34,12 +34,16 @@ def first_pair(problem: Canonical, steps: int, power: float, growth: float) -> t
 def _stepped(problem: Canonical, alpha: Array, steps: int, power: float, growth: float) -> tuple[Array, Array] | None:
     """The steps themselves, from a first α; None where the information matrix becomes numerically singular."""
     multipliers = np.zeros(len(problem.targets))
+    a, b, image = np.empty(problem.features.shape), np.empty(problem.targets.shape), np.empty(problem.features.shape)
     for _ in range(steps):
         basis = whitener(problem, alpha)
         if basis is None:
             return None
-        a = problem.features @ basis
-        b = problem.targets @ basis if problem.ratios is None else a * problem.ratios[:, None]
+        np.matmul(problem.features, basis, out=a)
+        if problem.ratios is None:
+            np.matmul(problem.targets, basis, out=b)
+        else:
+            np.multiply(a, problem.ratios[:, None], out=b)
         g = squared_row_lengths(b)
         worst = float(g.max())
         if not 0 < worst < np.inf:
@@ -48,7 +52,7 @@ def _stepped(problem: Canonical, alpha: Array, steps: int, power: float, growth:
         multipliers = share / g / float(share.sum())
         b *= np.sqrt(multipliers)[:, None]
         total = float(alpha.sum())
-        prices = problem.by_variable(np.einsum("ij,ij->i", a @ (b.T @ b), a)) * total
+        prices = problem.by_variable(np.einsum("ij,ij->i", np.matmul(a, b.T @ b, out=image), a)) * total
         alpha = alpha * prices ** (1.0 / (1.0 + power))
         alpha *= total / float(alpha.sum())
         power *= growth

@@ -176,7 +176,8 @@ class ActiveSetSettings(Settings):
     # very many arms
     pool: int = _whole(40, "times the rank: arms of a pool that is solved to the end between looks at all arms")
     pool_from: int = _whole(20, "times larger than a pool, from which a problem is solved by pools")
-    # how well masters are solved
+    # how masters are solved
+    threads_from: float = _positive(4e7, "multiplications in a master's product from which BLAS uses all its threads")
     rough_gap: float = _positive(0.03, "gap to which masters are solved at first")
     close_gap: float = _positive(0.3, "gap below which they are solved to the end")
     warm_gap: float = _positive(10.0, "gap above which the last master says too little about the next")

@@ -124,14 +124,17 @@ def solve(
         tol = sharp if found.bounds.gap < how.close_gap or not len(entering) else how.rough_gap
         stay = _staying(best, monitor.method)
         pool = _Pool(*_extended(pool.arms[stay], entering, best.alpha[stay], best.multipliers[stay]), tol)
+        del answer, best, found, stay  # before the arrays of the next pool are made
     return {"iterations": steps, "passes": passes + problem.sums, "arms_in_pool": len(pool.arms)}
 
 
 def _price_nothing_more(problem: Streamed, arms: IntArray, monitor: Monitor) -> int:
-    """One pass that certifies what is fixed alone, which may be enough already; the number of passes."""
-    nothing = np.zeros(len(arms))
+    """One pass that certifies what is fixed alone, where it may be enough: it is for the pool; the number of passes."""
+    nothing, part = np.zeros(len(arms)), problem.part(arms)
+    if not evaluate(part, nothing, nothing).gap <= monitor.tol:
+        return 0
     try:
-        found = problem.price(arms, problem.part(arms), nothing, nothing)
+        found = problem.price(arms, part, nothing, nothing)
     except SolverFailed:
         return 0  # what is fixed does not span
     if found.bounds.gap <= monitor.tol:

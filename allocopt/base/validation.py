@@ -109,7 +109,10 @@ def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) 
         raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
-    return as_doubles(name, raw, error, given=value)
+    doubles = as_doubles(name, raw, error, given=value)
+    if raw.dtype != np.float64:  # made here: nobody else has it, so that it need not be copied once more
+        doubles.flags.writeable = False
+    return doubles
 
 
 def _first_entry(raw: np.ndarray[Any, Any]) -> str:

@@ -12,6 +12,8 @@ from allocopt.linear.modulo import Modulo
 
 __all__ = ["QuotientMap"]
 
+_AT_A_TIME = 1024  # rows
+
 
 @dataclass(frozen=True, eq=False)
 class QuotientMap:
@@ -22,8 +24,11 @@ class QuotientMap:
     scale: Array
 
     def __call__(self, rows: Array) -> Array:
-        """Some rows in the quotient, to `ENTRY_ERROR`."""
-        result: Array = self.modulo(rows * self.units) * self.scale
+        """Some rows in the quotient, to `ENTRY_ERROR`; a part of them at a time, since the way there takes several arrays."""
+        result = np.empty((len(rows), len(self.scale)))
+        for first in range(0, len(rows), _AT_A_TIME):
+            some = slice(first, first + _AT_A_TIME)
+            np.multiply(self.modulo(rows[some] * self.units), self.scale, out=result[some])
         return result
 
     def image_with_error(self, basis: Array, sizes: Array) -> tuple[Array, float]:

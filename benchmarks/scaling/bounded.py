@@ -77,8 +77,9 @@ def section_bounded(quick: bool, folder: Path) -> str:
 
 Certified {TOL:g}; at most {PASSES} passes over all arms, those that sum lower bounds included, and memory of at most {SHARE:g} times
 the arms (from 1e5 arms on; below that the pool is larger than the arms). What memory earlier solves have freed is given back
-first. Beside the arms it is that of the pool, some Newton matrices of up to 700 × 700, and of a block: 7 to 24 MB at every size, which
-is more than a quarter of 1e5 arms.
+first. Beside the arms it is that of the pool, of a block for each thread and, for remaining, of the pulls as doubles: 3 to 5 MB at
+1e5 arms, 20 MB at 1e6. What lives at the same time is less (2 to 3 MB at 1e5, by tracemalloc): the rest is what malloc keeps for each
+thread, which differs by about 0.5 MB from run to run.
 
 {table(head, lines)}
 """

@@ -27,7 +27,7 @@ def pricing_pass(rows: np.ndarray, by_blas: Clock, in_blocks: Clock) -> None:
         np.matmul(rows, basis, out=image)
         np.einsum("ij,ij->i", image, image)
     del image
-    step = block_rows(d)
+    step = block_rows(k, d)
 
     def norms(first: int) -> np.ndarray:
         block = rows[first : first + step] @ basis

@@ -68,7 +68,7 @@ def test_solves_in_several_threads_leave_blas_as_it_was(two_threads):
 
 
 def test_large_masters_use_all_threads_and_leave_their_number_as_it_was(two_threads, monkeypatch):
-    from allocopt.solvers import active_set, interior_point
+    from allocopt.solvers import interior_point
 
     rng = np.random.default_rng(0)
     arms, theta = rng.normal(size=(300, 12)), rng.normal(size=12)
@@ -79,15 +79,14 @@ def test_large_masters_use_all_threads_and_leave_their_number_as_it_was(two_thre
         return minimise(*given, **how)
 
     monkeypatch.setattr(interior_point, "minimise", watched)
-    for worth, inside in ((0.0, {2}), (1e30, {1})):
-        monkeypatch.setattr(active_set, "_WORTH_THREADS", worth)
+    for threads_from, inside in ((1.0, {2}), (1e30, {1})):
         seen.clear()
         program = ao.programs.regret(ao.LinearBandit(np.tile(arms, (8, 1)) * rng.uniform(0.5, 1, (2400, 1)), theta))
-        ao.solve(program, method="active-set", tol=1e-6)
+        ao.solve(program, method="active-set", tol=1e-6, threads_from=threads_from)
         assert seen and all(found == inside for found in seen)
         assert threads() == two_threads
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: ao.solve(program, method="active-set", tol=1e-6), range(3)))
+        list(pool.map(lambda n: ao.solve(program, method="active-set", tol=1e-6, threads_from=1e30**n), range(3)))
     assert threads() == two_threads
 
 

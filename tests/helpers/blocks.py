@@ -21,7 +21,7 @@ def in_blocks(rows=BLOCK, enter=1, keep=1, sample=2):
         patch.setattr(opening, "SHARED", 0)
         patch.setattr(opening, "MANY", 0)
         if rows is not None:
-            patch.setattr(blocks, "block_rows", lambda columns: rows)
+            patch.setattr(blocks, "block_rows", lambda *shape: rows)
         patch.setattr(survey, "KEEP", keep)
         patch.setattr(spanning, "SAMPLE", sample)
         patch.setattr(streaming, "DEFAULT", StreamingSettings(entering=enter))

@@ -33,7 +33,7 @@ def in_blocks(rows=7):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LARGE", "SHARED", "MANY"):
             patch.setattr(opening, name, 0)
-        patch.setattr(blocks, "block_rows", lambda columns: rows)
+        patch.setattr(blocks, "block_rows", lambda *shape: rows)
         yield
 
 

@@ -141,6 +141,31 @@ def test_a_pass_makes_no_copy_of_the_arms():
     assert peak < 0.25 * arms.nbytes
 
 
+def test_bounds_take_a_small_part_of_a_hundred_thousand_arms_and_masters_stay_small():
+    """16 MB of arms; masters within upper bounds hold arms that bring constraints down, not hundreds of one direction."""
+    import tracemalloc
+
+    arms, theta = unit_arms(20, 100_000)
+    arms.flags.writeable = False
+    bandit = ao.LinearBandit(arms, theta)
+    pulls = np.random.default_rng(1).integers(0, 3, len(arms)).astype(float)
+    makes = (
+        lambda: ao.programs.optimism(bandit, 1.0),
+        lambda: ao.programs.optimism(bandit, 0.55),
+        lambda: ao.programs.remaining(bandit, pulls, 10**6),
+    )
+    for make in makes:
+        ao.solve(make(), tol=1e-6)  # imports and BLAS buffers are not what is measured
+        tracemalloc.start()
+        try:
+            solution = ao.solve(make(), tol=1e-6)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert solution.gap <= 1e-6 and solution.stats["passes"] <= 6
+        assert peak < 0.25 * arms.nbytes
+
+
 def test_a_hundred_thousand_exact_ties():
     """Copies of the best arm change nothing, however many there are."""
     arms, theta = unit_arms(10, 110_000)

@@ -22,6 +22,7 @@ from allocopt.model.streamed_program import GapRule
 
 __all__ = ["FixedReport", "FixedSum", "FixedTask"]
 
+_AT_A_TIME = 1024  # arms of a block: every thread has their images of its own
 _LARGE_ERROR = 1e-12  # of an image or of a gap, relatively, beyond which it is computed accurately
 
 
@@ -64,15 +65,33 @@ class FixedTask:
         rest = list(aligned)
         given = rest.pop(0) if self.gaps.given else None
         noise = rest.pop(0) if self.with_variances else None
-        fixed = rest[0] / self.divisor
         low, high = np.searchsorted(self.free, (start, start + len(block)))
-        fixed[self.free[low:high] - start] = 0.0
-        some = np.flatnonzero(fixed)
-        rows, fixed = block[some], fixed[some]
-        weights = fixed if noise is None else fixed / noise[some]
+        free = self.free[low:high] - start
+        r, n = len(self.basis), 0
+        gram, sums = np.zeros((r, r)), np.zeros(4)
+        for first in range(0, len(block), _AT_A_TIME):
+            place = slice(first, first + _AT_A_TIME)
+            fixed = rest[0][place] / self.divisor
+            fixed[free[(free >= first) & (free < first + _AT_A_TIME)] - first] = 0.0
+            some = np.flatnonzero(fixed)
+            own = [None if x is None else x[place][some] for x in (given, noise)]
+            more, these = self._sums(block[place][some], fixed[some], *own)
+            gram += more
+            sums += these
+            n += len(some)
+        margin = padding(r) * (1.0 + gamma(n + 8))
+        return FixedReport(
+            gram, float(sums[0]) * margin, float(sums[1]) * margin, float(sums[2]), float(sums[3]) * margin, n
+        )
+
+    def _sums(
+        self, rows: Array, fixed: Array, given: Array | None, noise: Array | None
+    ) -> tuple[Array, tuple[float, float, float, float]]:
+        """The matrix, the trace, the error, the cost and its error of some arms, without margins."""
+        weights = fixed if noise is None else fixed / noise
         images = rows @ self.image
         if self.gaps.theta is None:
-            gaps = np.ones(len(rows)) if given is None else given[some]
+            gaps = np.ones(len(rows)) if given is None else given
             gap_errors = np.zeros(len(rows))
         else:
             gaps, images = self.gaps.best - images[:, -1], images[:, :-1]
@@ -81,13 +100,11 @@ class FixedTask:
             gaps[rough] = self.gaps.careful(rows[rough], None)
             gap_errors[rough] = GAP_ERROR * gaps[rough]
         images, errors = self._sharpened(rows, images)
-        norm2 = squared_row_lengths(images)
-        n = len(rows)
-        margin = padding(len(self.basis)) * (1.0 + gamma(n + 8))
-        return FixedReport(
-            (images * weights[:, None]).T @ images, float(weights @ norm2) * margin, float(weights @ (errors * errors)) * margin,
-            float(fixed @ gaps), float(fixed @ gap_errors) * margin, n,
+        sums = (
+            float(weights @ squared_row_lengths(images)), float(weights @ (errors * errors)), float(fixed @ gaps),
+            float(fixed @ gap_errors),
         )  # fmt: skip
+        return (images * weights[:, None]).T @ images, sums
 
     def _sharpened(self, rows: Array, images: Array) -> tuple[Array, Array]:
         """Images and bounds on their errors; those of which plain arithmetic leaves too few digits are computed accurately."""

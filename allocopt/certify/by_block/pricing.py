@@ -7,8 +7,8 @@ matter are then computed as accurately as those of small problems (double-double
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,11 @@ from allocopt.model.arms.blocks import first_of_copies, scratch
 from allocopt.model.arms.survey import largest_entries
 from allocopt.model.streamed_program import GapRule
 
-__all__ = ["VIOLATION", "PriceReport", "PriceTask", "merge_prices"]
+__all__ = ["VIOLATION", "PriceReport", "PriceTask", "merge_prices", "merged_prices"]
 
+_IMAGE_ENTRIES = 20_000  # of the images that are made at a time: few, since every thread has its own
+_LEAST_ROWS = 256
+_AT_A_TIME = 1024  # arms that are computed accurately at a time: in the first pass of bounded programs that may be all of a block
 VIOLATION = 1e-12  # relative: an arm outside the pool that exceeds all inside by less than this does so by rounding
 
 
@@ -105,15 +108,10 @@ class PriceTask:
 
     def _price(self, block: Array, given: Array | None, noise: Array | None, free: IntArray) -> PriceReport:
         frame, image_error = self.frame, self.image_error
-        squares = np.matmul(block, self.image, out=scratch("image", len(block), self.image.shape[1]))
-        if self.gaps.theta is None:
-            gaps = np.ones(len(block)) if given is None else given.copy()
-        else:
-            gaps = self.gaps.best - squares[:, -1]
-            squares = squares[:, :-1]
-        squares *= squares
-        sums = squares @ np.column_stack([np.ones(len(frame.spectrum)), frame.spectrum])
-        norm2, prices = sums[:, 0], sums[:, 1]
+        means, norm2, prices = self._plain(block)
+        gaps = np.ones(len(block)) if given is None else given.copy()
+        if means is not None:
+            gaps = self.gaps.best - means
         gaps[free] = np.inf
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # what the arm can be at most, given the rounding of this cheap look at it
@@ -137,6 +135,24 @@ class PriceTask:
             alive = int(mask.sum())
         return self._accurately_priced(block, given, noise, relevant[~np.isin(relevant, free)], alive, mask)
 
+    def _plain(self, block: Array) -> tuple[Array | None, Array, Array]:
+        """⟨x, θ⟩, where gaps come from it, |ŵ|² and Σ_c D_c ŵ_c² of every arm, from images that are made a few at a time."""
+        spectrum = self.frame.spectrum
+        columns = self.image.shape[1]
+        weights = np.column_stack([np.ones(len(spectrum)), spectrum])
+        means = None if self.gaps.theta is None else np.empty(len(block))
+        sums = np.empty((len(block), 2))
+        step = max(_LEAST_ROWS, _IMAGE_ENTRIES // columns)
+        for first in range(0, len(block), step):
+            rows = block[first : first + step]
+            squares = np.matmul(rows, self.image, out=scratch("image", len(rows), columns))
+            if means is not None:
+                means[first : first + step] = squares[:, -1]
+                squares = squares[:, :-1]
+            squares *= squares
+            np.matmul(squares, weights, out=sums[first : first + step])
+        return means, sums[:, 0], sums[:, 1]
+
     def _accurately_priced(
         self, block: Array, given: Array | None, noise: Array | None, relevant: IntArray, alive: int,
         mask: NDArray[np.bool_] | None,
@@ -151,16 +167,13 @@ class PriceTask:
             relevant = relevant[first_of_copies(np.column_stack(known))]
         rows = block[relevant]
         gaps = self.gaps.careful(rows, None if given is None else given[relevant])
-        weights = gaps if noise is None else gaps * noise[relevant]
-        features = self.quotient(rows) / np.sqrt(weights)[:, None]
-        squares = features @ frame.basis
-        squares *= squares
-        norm2, p = squares.sum(axis=1), squares @ frame.spectrum
-        errors = frame.errors(features, norm2)
-        ratios = 1.0 / (gaps * self.scale) if noise is None else noise[relevant] / (gaps * self.scale)
-        g = norm2 * ratios
-        most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
-        most_p = frame.most_price(p, norm2, errors)
+        own = None if noise is None else noise[relevant]
+        g, most_g, p, most_p = np.empty((4, len(relevant)))
+        for first in range(0, len(relevant), _AT_A_TIME):
+            some = slice(first, first + _AT_A_TIME)
+            g[some], most_g[some], p[some], most_p[some] = self._carefully(
+                rows[some], gaps[some], None if own is None else own[some]
+            )
         if self.bounded:
             targets, prices = (
                 _above(most_g, self.inside_constraint, self.keep),
@@ -175,9 +188,38 @@ class PriceTask:
             float(np.delete(most_g, targets).max(initial=0.0)), float(np.delete(most_p, prices).max(initial=0.0)),
         )  # fmt: skip
 
+    def _carefully(self, rows: Array, gaps: Array, noise: Array | None) -> tuple[Array, Array, Array, Array]:
+        """g and p of some arms, each without margins and at most."""
+        frame = self.frame
+        weights = gaps if noise is None else gaps * noise
+        features = self.quotient(rows) / np.sqrt(weights)[:, None]
+        squares = features @ frame.basis
+        squares *= squares
+        norm2, p = squares.sum(axis=1), squares @ frame.spectrum
+        errors = frame.errors(features, norm2)
+        ratios = 1.0 / (gaps * self.scale) if noise is None else noise / (gaps * self.scale)
+        most_g = frame.most_constraint(norm2, errors) * ratios * (1.0 + 16.0 * UNIT)
+        return norm2 * ratios, most_g, p, frame.most_price(p, norm2, errors)
+
+
+def merged_prices(reports: Iterable[PriceReport], keep: int) -> PriceReport:
+    """The report of all blocks together, which are merged as they come: their lists may be as long as the blocks."""
+    masks: list[NDArray[np.bool_] | None] = []
+    waiting: list[PriceReport] = []
+    listed = 0
+    for report in reports:
+        masks.append(report.mask)
+        waiting.append(replace(report, mask=None))
+        listed += len(report.targets) + len(report.features)
+        if listed > 4 * keep:
+            waiting = [merge_prices(waiting, keep)]
+            listed = len(waiting[0].targets) + len(waiting[0].features)
+    known = [mask for mask in masks if mask is not None]
+    return replace(merge_prices(waiting, keep), mask=np.concatenate(known) if len(known) == len(masks) else None)
+
 
 def merge_prices(reports: Sequence[PriceReport], keep: int) -> PriceReport:
-    """The report of all blocks together."""
+    """The report of some blocks together."""
     targets, constraints = _best([(r.targets, r.constraints) for r in reports], keep)
     features, prices = _best([(r.features, r.prices) for r in reports], keep)
     constraint, price = _most(reports, "constraint"), _most(reports, "price")

@@ -19,7 +19,7 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.by_block.bounded import price_within_bounds
 from allocopt.certify.by_block.findings import BoundsOverAll, Pass
 from allocopt.certify.by_block.fixed import FixedSum, FixedTask
-from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merge_prices
+from allocopt.certify.by_block.pricing import PriceReport, PriceTask, merged_prices
 from allocopt.certify.by_block.screening import Screening
 from allocopt.certify.by_block.span import span_of_all
 from allocopt.certify.canonical import Bounds, Canonical, whitener
@@ -101,7 +101,7 @@ class StreamedProblem:
             return arms
         rows = self.store.rows(arms)
         own = [x[arms] for x in (self.blocks.given, self.blocks.variances) if x is not None]
-        return arms[first_of_copies(np.column_stack([rows, *own]))]
+        return arms[first_of_copies(np.column_stack([rows, *own]) if own else rows)]
 
     def pair(self, arms: IntArray, allocation: Array, multipliers: Array) -> tuple[IntArray, Array, Array] | None:
         """Those of some arms that can be in a pool, with their canonical α and λ; None where nothing is known of any."""
@@ -141,14 +141,15 @@ class StreamedProblem:
         """The canonical problem of some arms, in both roles."""
         rows = self.store.rows(pool)
         gaps = self.blocks.gaps_of(pool, rows)
-        image = self.quotient(rows)
+        features = self.quotient(rows)
+        del rows
         variances = self.blocks.variances
         if variances is None:
             ratios, weighted = 1.0 / np.sqrt(gaps * self.blocks.scale), gaps
         else:
             own = variances[pool]
             ratios, weighted = np.sqrt(own / (gaps * self.blocks.scale)), gaps * own
-        features = image / np.sqrt(weighted)[:, None]
+        features /= np.sqrt(weighted)[:, None]
         relative_error = data_error(self.program)
         fixed = self.fixed
         return Canonical(
@@ -246,6 +247,6 @@ class StreamedProblem:
         complete = last or self.alive is None or 2 * int(self.alive.sum()) > self.n_arms
         if not complete:
             aligned.append(self.alive)
-        found = merge_prices(list(self.store.scan(task, aligned)), task.keep)
+        found = merged_prices(self.store.scan(task, aligned), task.keep)
         self.alive = found.mask
         return found, complete

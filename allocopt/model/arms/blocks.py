@@ -17,11 +17,15 @@ from allocopt.model.arms.store import Task
 __all__ = ["block_rows", "first_of_copies", "looks_at_all", "rows_as_doubles", "scan_rows", "scratch"]
 
 _BLOCK_ENTRIES = 160_000  # of a block: it and its image fit into a core's cache, and numpy's overhead stays small
+_SMALLER_BLOCKS = (
+    4_000_000  # entries of a set below which blocks are half as large: what is made of one is much beside the set
+)
 
 
-def block_rows(columns: int) -> int:
+def block_rows(rows: int, columns: int) -> int:
     """Rows of a block: a power of two, so that chunks of a cluster can consist of whole blocks."""
-    return int(2 ** max(8, np.log2(_BLOCK_ENTRIES / columns).round()))
+    entries = _BLOCK_ENTRIES if rows * columns >= _SMALLER_BLOCKS else _BLOCK_ENTRIES // 2
+    return int(2 ** max(8, np.log2(entries / columns).round()))
 
 
 class _Scratch(threading.local):

@@ -24,7 +24,7 @@ class ListedArms:
 
     def __init__(self, array: Any, workers: int | None = None) -> None:
         self.listed = self._array = array
-        self._step = blocks.block_rows(array.shape[1])
+        self._step = blocks.block_rows(*array.shape)
         self._workers = workers
         self._prints = None if unchanging(array) else Fingerprints()
 

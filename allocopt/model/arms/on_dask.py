@@ -68,7 +68,7 @@ class DaskArms:
         if client is not None:
             check_client(client)
         self._array = array
-        self._step = blocks.block_rows(array.shape[1])
+        self._step = blocks.block_rows(*array.shape)
         self._groups = groups(array, self._step)
         self._offsets = np.array([group.offset for group in self._groups] + [array.shape[0]])
         self._client = client or _asked.get() or futures_in(array)
@@ -247,7 +247,7 @@ def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
     if mapped.ndim != 2 or mapped.dtype.kind not in "fiub" or not mapped.size:
         raise InvalidFile(f"{source}: expected a matrix of numbers, got shape {mapped.shape} of type {mapped.dtype}")
     k, d = mapped.shape
-    step = blocks.block_rows(d)
+    step = blocks.block_rows(k, d)
     wanted = 32 * step if chunk_rows is None else whole_number("chunk_rows", chunk_rows, least=1)
     rows = max(1, round(wanted / step)) * step
     sizes = tuple(min(rows, k - start) for start in range(0, k, rows))

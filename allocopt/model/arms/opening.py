@@ -56,7 +56,7 @@ def open_store(arms: Any) -> ArmStore | None:
 def _converted(arms: np.ndarray[Any, Any]) -> Array:
     """A copy in float64, made and checked block by block."""
     doubles = np.empty(arms.shape)
-    step = blocks.block_rows(arms.shape[1])
+    step = blocks.block_rows(*arms.shape)
     for start in range(0, len(arms), step):
         doubles[start : start + step] = as_doubles("arms", arms[start : start + step], InvalidInstance, first_row=start)
     return doubles
