@@ -9,6 +9,7 @@ they come.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,15 @@ def _holds_mask(value: object, depth: int) -> bool:
     if not depth or not isinstance(value, list | tuple):
         return False
     kinds = set(map(type, value))  # much faster than to ask every entry
-    if not any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds):
+    if not _containers(kinds):
         return False
+    if kinds <= {list, tuple} and depth > 1 and not _containers(set(map(type, chain.from_iterable(value)))):
+        return False  # rows of numbers
     return any(_holds_mask(part, depth - 1) for part in value)
+
+
+def _containers(kinds: set[type]) -> bool:
+    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds)
 
 
 def as_doubles(name: str, raw: Raw, error: type[AllocoptError], *, given: object = None, first_row: int = 0) -> Doubles:

@@ -74,7 +74,7 @@ class CompilingWarning(UserWarning):
 
 
 class SlowWarning(UserWarning):
-    """Said before something starts that takes very long: many times as long without compiled code, or longer than ten minutes."""
+    """Said before something starts that takes very long: many times as long without compiled code, or for minutes."""
 
 
 class Interrupted(KeyboardInterrupt):

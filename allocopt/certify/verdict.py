@@ -324,3 +324,38 @@ def recertify(
         lower, upper, _ = in_balls(reduction, allocation, multipliers, None, row_multipliers)
         bounds = dataclasses.replace(bounds, lower=lower, upper=upper)
     return solution_as_given(reduction, bounds, allocation, multipliers, method, tol, None, stats)
+
+
+def recertify_by_block(
+    program: AllocationProgram, allocation: Array, multipliers: Array, method: str, tol: float
+) -> Solution | None:
+    """`recertify` for arms that are looked at block by block, without arrays of them all.
+
+    None where that says too little: other programs, a pair that is not within the bounds, dependences that hold up to rounding (these
+    are judged by a sample of the arms here), or nothing proven.
+    """
+    blocks = program.blocks
+    if blocks is None or program.constraints is not None:
+        return None
+    problem = StreamedProblem(program)
+    least = blocks.lower()
+    playable = np.ones(problem.n_arms, dtype=bool)
+    playable[blocks.free] = False
+    within = (allocation >= least) & (allocation <= blocks.upper()) if blocks.bounded else playable
+    if problem.assumptions or (playable & ~within).any() or multipliers[blocks.free].any():
+        return None
+    arms = np.flatnonzero(playable & ((allocation > least) | (multipliers > 0)))
+    pair = allocation[arms], multipliers[arms]
+    bounds = problem.proven(arms, *pair)
+    if not isinstance(bounds, BoundsOverAll) or not np.isfinite(bounds.upper):
+        return None
+    status, stats = _status(bounds, tol, None, not blocks.bounded, {}, ())
+    others = None if blocks.pulls is None else BlockArray(blocks, "lower")
+    lazily: dict[str, Any] = {
+        "allocation": SparseVector(problem.n_arms, arms, pair[0], blocks.free, others),
+        "multipliers": SparseVector(problem.n_arms, arms, pair[1], arms[:0]),
+    }
+    return Solution(
+        program, **lazily, lower=bounds.lower, upper=bounds.upper, status=status, method=method, tol=tol, binding=bounds.binding,
+        coordinates=problem.coordinates, stats=stats, assumptions=(),
+    )  # fmt: skip

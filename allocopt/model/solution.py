@@ -200,7 +200,8 @@ class Solution(Tabular):
 
         Only the allocation and multipliers of this solution are used; no solver and no floating-point bound is trusted.
         ``precision`` is the number of bits to work with (chosen automatically by default). With ``exact`` the referee
-        (`allocopt.certify.referee`) is asked instead, which rounds nothing until the end: slow beyond some hundred arms.
+        (`allocopt.certify.referee`) is asked instead, which rounds nothing until the end: slow beyond some hundred arms, and
+        `SlowWarning` says beforehand how long where that is minutes.
         """
         if exact:
             from allocopt.certify.proofs.writing import exact_enclosure

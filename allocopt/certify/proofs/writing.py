@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 from fractions import Fraction
 from os import PathLike
 from typing import Any
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
-from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SolverFailed
+from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SlowWarning, SolverFailed
+from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array
 from allocopt.certify import referee
+from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.enclosure import Enclosure
 from allocopt.certify.reduction import Quotient, reduce, within_bounds
 from allocopt.certify.verdict import recertify
@@ -37,6 +40,9 @@ FORMAT = "allocopt-proof"
 VERSIONS = (2, 3, 4)
 """4 where there are linear constraints, 3 where an arm shows something else than one row of its own, which readers of older versions
 would not know; else 2."""
+_BYTES_OF_A_RATIONAL = 1200  # with what is computed from it on the way
+_SECONDS_OF_A_PRODUCT = 8e-6  # of the k d² that the referee makes in plain Python
+_LONG = 60.0  # seconds that are announced
 LARGEST_DOUBLE = Fraction(np.finfo(np.float64).max.item())
 
 
@@ -127,6 +133,8 @@ def _witness(solution: Solution) -> Quotient:
     program = solution.program
     if program.sightings is not None:
         return _witness_by_sight(program.sightings)
+    if program.blocks is not None and not solution.assumptions:
+        return StreamedProblem(program).witness  # the same, without arrays of all arms
     unused = solution.allocation == 0
     limited = program.kind == "general" or program.constraints is not None
     if limited and unused.any() and program.bounded:
@@ -155,10 +163,21 @@ def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosu
         raise InvalidOption(
             "exact: expected False for side observations of so many arms; verify() proves them in balls"
         )
+    _check_exact(solution.program)
     verdict = referee.judge(proof_document(solution))
     return Enclosure(
         double_below(verdict.lower), double_above(verdict.upper), solution.assumptions, 0, tuple(verdict.problems)
     )
+
+
+def _check_exact(program: AllocationProgram) -> None:
+    """Refuse what would not fit into memory as rationals, and say how long the referee takes where that is long."""
+    numbers = program.n_rows * program.dim
+    check_memory(_BYTES_OF_A_RATIONAL * numbers, f"exact: {numbers:,} numbers as rationals", InvalidOption)
+    seconds = _SECONDS_OF_A_PRODUCT * numbers * program.dim
+    if seconds > _LONG:
+        text = f"a proof in rationals takes about {duration_text(seconds)}; verify() proves an interval in seconds"
+        warnings.warn(text, SlowWarning, stacklevel=4)
 
 
 def double_below(x: Fraction) -> float:

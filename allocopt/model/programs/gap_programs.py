@@ -212,6 +212,9 @@ def horizon_at_level(
 ) -> AllocationProgram:
     """``horizon`` with f_n given as a number (a proof file stores it so)."""
     origin = Origin("horizon", gaps=gaps, number=level, horizon=n, constant=constant)
+    store = open_store(arms)
+    if store is not None:
+        return _streamed_with_gaps(store, gaps, 1.0 / level, origin)
     return _arm_program(arms, gaps, 1.0 / level, origin, checked=False)
 
 
