@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance
+from allocopt.base.errors import InvalidInstance, SolverFailed
 from allocopt.base.validation import IntArray
 from allocopt.certify.canonical import Bounds, Canonical
 from allocopt.insight.hardness.optimum import Optimum
@@ -15,7 +15,7 @@ from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
 from allocopt.model.progress import Callback
-from allocopt.model.solution import Status
+from allocopt.model.solution import Solution, Status
 from allocopt.model.status_text import caveat
 from allocopt.solving.refine import resolved_bounds
 from allocopt.solving.solve import solve
@@ -69,7 +69,7 @@ def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
     if len(kept) and len(kept) == len(rest):
         return result(0.0, 0.0, kept, "every remaining arm is optimal: there is nothing to learn")
     if len(kept) == len(bandit.optimal_arms):
-        bounds = _resolved(at, arm)
+        bounds = _resolved(at, arm) if bandit.store is None else _resolved_by_block(at, arm)
         if bounds is not None:
             # the same arms are taken as optimal and as dependent as with the arm
             assumed = assuming(solution.assumptions)
@@ -124,3 +124,22 @@ def _resolved(at: Optimum, arm: int) -> Bounds | None:
         return None
     start = np.delete(known.alpha, position), np.delete(known.multipliers, position)
     return resolved_bounds(problem, *start, at.solution.tol)
+
+
+def _resolved_by_block(at: Optimum, arm: int) -> Solution | None:
+    """The same for very many arms, by looks at all of them: with a copy of the best arm in its place, which changes nothing."""
+    bandit = at.bandit
+    arms = at.vectors.copy()
+    arms[arm] = bandit.best_row
+    arms.flags.writeable = False  # so that the bandit shares it
+    optimal = np.union1d(bandit.optimal_arms, [arm])
+    rest = LinearBandit(arms, bandit.theta, bandit.noise_variance, bandit.tie_tolerance, optimal)
+    program = regret(rest)
+    if program.blocks is None:
+        return None
+    try:
+        found = solve(program, tol=at.solution.tol, start=at.solution)
+    except SolverFailed:
+        return None
+    same = len(found.coordinates) == len(at.reduction.quotient.coordinates)
+    return found if same and found.status in (Status.CERTIFIED, Status.CONDITIONAL) else None

@@ -8,11 +8,13 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from blocks import agree, in_blocks
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import answered, bandits
 
 import allocopt as ao
+from allocopt.insight.hardness import leave_one_out
 from allocopt.insight.hardness.hardness import hardness
 from allocopt.insight.instances import counter_example, finite_armed, optimism_example, random_unit, soare
 from allocopt.model.programs import horizon_at_level
@@ -197,6 +199,31 @@ def test_leave_one_out_of_many_arms_equals_a_cold_solve(dim, n_arms):
     h = hardness(random_unit(dim, n_arms))
     for row in h.leave_one_out[:: max(1, len(h.leave_one_out) // 6)]:
         assert row.value == pytest.approx(h.without(row.arm).value, rel=3e-8)
+
+
+@pytest.mark.parametrize("variances", [False, True])
+def test_leave_one_out_and_optimism_of_very_many_arms_are_those_of_few(variances, monkeypatch):
+    """Block by block a removed arm becomes a copy of the best one."""
+    plain = random_unit(4, 80)
+    noise = np.linspace(0.5, 2.0, 80) if variances else 1.0
+    few = hardness(ao.LinearBandit(plain.arms, plain.theta, noise)).compute()
+    priced = {width: few.optimism(width) for width in (0.6, 1.0, 50.0)}
+    with in_blocks():
+        monkeypatch.setattr(leave_one_out, "_resolved", lambda *given: pytest.fail("all arms at once"))
+        many = hardness(ao.LinearBandit(plain.arms, plain.theta, noise))
+        assert many.bandit.store is not None
+        for one, other in zip(few.leave_one_out, many.leave_one_out, strict=True):
+            assert (one.arm, one.role, one.note, one.optimal_arms) == (
+                other.arm,
+                other.role,
+                other.note,
+                other.optimal_arms,
+            )
+            assert one.lower <= other.upper and other.lower <= one.upper
+            assert other.upper - other.lower <= 1e-8 * other.lower
+        for width, known in priced.items():
+            assert agree(known, many.optimism(width))
+            assert many.optimism(width).status == ao.Status.CERTIFIED
 
 
 def test_removing_the_best_arm_is_reported_as_another_instance():
