@@ -51,12 +51,14 @@ ROUNDS = 10_000
 
 REMARKS = """What is slow, and why:
 
-- `verify(exact=True)` is the referee in plain Python: about 0.7 ms an arm, in rationals. `verify()` proves the same block by block.
-- `finite_time_bound` solves linear programs with a column for every arm; nothing screens arms yet, and nothing warns.
+- `verify(exact=True)` is the referee in plain Python: about 0.7 ms an arm, in rationals, which it says beforehand. `verify()` proves the
+  same block by block.
+- `load_solution` reads numbers as text and proves them block by block: most of its time is Python's JSON.
+- `finite_time_bound` solves linear programs with a column for every arm; nothing screens arms yet. It says beforehand how long it takes.
 - Simulations look at every arm in every round: 10,000 rounds of a million arms are 10^11 multiplications.
 - Programs that are not solved block by block (best_arm, top_m, threshold, duelling, narrow optimism, general bounds) keep the arms,
   their quotient and the canonical arrays of features and targets: about 1 GB for a million arms, twice that for top_m with m = 3.
-- The HTML report solves again without each of the arms in use.
+- The HTML report solves again without each of the arms in use, and draws pictures; it keeps the canonical arrays of all arms.
 """
 
 
@@ -95,6 +97,28 @@ class Set:
         path = self.folder / "proof.json"
         self.solution.save(path)
         return path
+
+    @cached_property
+    def simulated(self) -> ao.SimulationResult:
+        """A hundred rounds."""
+        return ao.simulate("LinUCB", self.bandit, 100, runs=2, rng=0)
+
+    @cached_property
+    def audited(self) -> ao.Audit:
+        """Some pulls of every arm, beside the optimal ones."""
+        return ao.audit(self.bandit, self.pulls, int(self.pulls.sum()), solution=self.solution)
+
+    def in_triples(self) -> ao.ContextualBandit:
+        """Contexts of three arms."""
+        return ao.ContextualBandit(list(self.arms[: self.n // 3 * 3].reshape(-1, 3, DIM)), self.theta)
+
+    def ring(self) -> Any:
+        """Variances with which every arm shows itself and the next one."""
+        from scipy import sparse
+
+        places = np.arange(self.n)
+        both = np.concatenate([places, places]), np.concatenate([places, (places + 1) % self.n])
+        return sparse.csr_matrix((np.ones(2 * self.n), both))
 
     def solved(self, make: Callable[..., Any], *more: Any, **how: Any) -> ao.Solution:
         """One of the programs, made and solved."""
@@ -147,6 +171,20 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
             ao.AllocationProgram(s.arms, np.ones(s.n), s.arms[:1000], np.ones(min(s.n, 1000)), np.full(s.n, 1e-7),
                                  np.full(s.n, 1e3)), tol=TOL),
     ),
+    "solve general, two rows an arm": (
+        "", lambda s: ao.solve(
+            ao.AllocationProgram(s.arms.reshape(-1, 2, DIM), np.ones(s.n // 2), s.arms[:1000], np.ones(min(s.n, 1000))), tol=TOL),
+    ),
+    "solve semi_bandit": (
+        "", lambda s: ao.solve(ao.programs.semi_bandit(np.abs(s.arms) > 0.2, np.abs(s.theta)), tol=TOL),
+    ),
+    "solve side_observations (a ring)": (
+        "", lambda s: ao.solve(ao.programs.side_observations(s.arms[:, 0], s.ring()), tol=TOL),
+    ),
+    "solve contextual (contexts of three arms)": ("", lambda s: ao.solve(ao.programs.contextual(s.in_triples()), tol=TOL)),
+    "solve contextual, budget (contexts of three arms)": (
+        "", lambda s: ao.solve(ao.programs.contextual(s.in_triples(), budget=1e9), tol=TOL),
+    ),
     "Allocator.solve": ("bandit", lambda s: ao.Allocator(s.arms).solve(s.bandit.gaps)),
     "solve_many, 5 gap vectors": ("bandit", lambda s: ao.solve_many(s.arms, np.tile(s.bandit.gaps, (5, 1)), tol=TOL)),
     "Solution.verify": ("solution", lambda s: s.solution.verify()),
@@ -154,6 +192,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     "Solution.save": ("solution", lambda s: s.solution.save(s.folder / "p.json")),
     "load_solution": ("proof", lambda s: ao.load_solution(s.proof)),
     "Solution repr, table": ("solution", lambda s: (repr(s.solution), s.solution._repr_html_())),
+    "Solution.to_frame, to_latex": ("solution", lambda s: (s.solution.to_frame(), s.solution.to_latex())),
     "barycentric_spanner": ("", lambda s: ao.barycentric_spanner(s.arms)),
     "hardness, summary": ("bandit", lambda s: repr(ao.hardness(s.bandit))),
     "hardness, report as HTML": ("bandit", lambda s: ao.hardness(s.bandit).to_html()),
@@ -164,6 +203,12 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     "plots.geometry (in the plane)": (
         "in_plane", lambda s: ao.plots.geometry(s.in_plane.program.origin.bandit, s.in_plane),
     ),
+    "plots.gap_information": ("bandit", lambda s: ao.plots.gap_information(s.bandit)),
+    "plots.audit_bars": ("audited", lambda s: ao.plots.audit_bars(s.audited)),
+    "plots.pulls_over_time, regret_curves": (
+        "simulated", lambda s: (ao.plots.pulls_over_time(s.simulated), ao.plots.regret_curves(s.simulated)),
+    ),
+    "compare": ("simulated", lambda s: repr(ao.compare(s.simulated, s.simulated))),
     "simulate LinUCB": ("bandit", lambda s: ao.simulate("LinUCB", s.bandit, ROUNDS, runs=1, rng=0)),
     "simulate LinTS": ("bandit", lambda s: ao.simulate("LinTS", s.bandit, ROUNDS, runs=1, rng=0)),
     "simulate EndOfOptimism": ("bandit", lambda s: ao.simulate("EndOfOptimism", s.bandit, ROUNDS, runs=1, rng=0)),
