@@ -51,14 +51,16 @@ ROUNDS = 10_000
 
 REMARKS = """What is slow, and why:
 
-- `verify(exact=True)` is the referee in plain Python: about 0.7 ms an arm, in rationals, which it says beforehand. `verify()` proves the
-  same block by block.
+- `verify(exact=True)` is the referee in plain Python: about 0.7 ms an arm, in rationals, which it says beforehand. `verify()`
+  proves the same block by block.
 - `load_solution` reads numbers as text and proves them block by block: most of its time is Python's JSON.
-- `finite_time_bound` solves linear programs with a column for every arm; nothing screens arms yet. It says beforehand how long it takes.
+- `finite_time_bound` solves linear programs with a column for every arm; nothing screens arms yet. It says beforehand how
+  long it takes.
 - Simulations look at every arm in every round: 10,000 rounds of a million arms are 10^11 multiplications.
 - Programs that are not solved block by block (best_arm, top_m, threshold, duelling, narrow optimism, general bounds) keep the arms,
   their quotient and the canonical arrays of features and targets: about 1 GB for a million arms, twice that for top_m with m = 3.
 - The HTML report solves again without each of the arms in use, and draws pictures; it keeps the canonical arrays of all arms.
+- `side_observations` of a million arms solves linear programs with as many variables.
 """
 
 
