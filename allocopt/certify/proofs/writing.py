@@ -133,7 +133,7 @@ def _witness(solution: Solution) -> Quotient:
     program = solution.program
     if program.sightings is not None:
         return _witness_by_sight(program.sightings)
-    if program.blocks is not None and not solution.assumptions:
+    if program.blocks is not None and program.kind != "general" and not solution.assumptions:
         return StreamedProblem(program).witness  # the same, without arrays of all arms
     unused = solution.allocation == 0
     limited = program.kind == "general" or program.constraints is not None
