@@ -237,8 +237,11 @@ def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solut
     """The answer of the compiled road, or why it is not taken."""
     if road == "numpy":
         return "the road is numpy"
+    lack = does_not_fit(program)
+    if lack is not None:  # of very many arms this must be known first: the next line makes an array of them
+        return lack
     own_targets = not targets_are_arms(program)
-    lack = does_not_fit(program) or (lacks(program) if own_targets else None)
+    lack = lacks(program) if own_targets else None
     if lack is not None:
         return lack
     form = "targets" if own_targets else "arms"
