@@ -78,8 +78,9 @@ class GraphArms(Tabular):
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
         return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
 
-    def plot(self, solution: Any, **options: Any) -> Any:
-        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses. Returns a matplotlib Figure."""
+    def plot(self, solution: Any = None, **options: Any) -> Any:
+        """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses (by default that of the regret
+        program with the graph's own weights). Returns a matplotlib Figure."""
         return drawn("edge_allocation", self, solution, **options)
 
     def semi_bandit(self, theta: ArrayLike | None = None, noise_variance: float = 1.0) -> AllocationProgram:

@@ -32,6 +32,7 @@ from allocopt.actions.oracles import Incidence, Oracle
 from allocopt.base.errors import InvalidInstance, SlowWarning, SolverFailed
 from allocopt.base.machine import duration_text, single_threaded
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
 
@@ -44,7 +45,7 @@ _LONG = 10.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
-class OracleAllocation:
+class OracleAllocation(Tabular):
     """An interval that contains c(A, θ), and the feasible allocation that its upper end costs.
 
     Attributes
@@ -70,6 +71,23 @@ class OracleAllocation:
     gap_min: float
     oracle_calls: int
     how: str
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.intervals` of this interval. Returns a matplotlib Figure."""
+        return drawn("intervals", self, **options)
+
+    def _table(self) -> Table:
+        """The arms that are played."""
+        facts = {
+            "interval for c": f"[{self.lower:.10g}, {self.upper:.10g}]", "smallest gap": self.gap_min,
+            "oracle calls": self.oracle_calls, "how": self.how,
+        }  # fmt: skip
+        columns: dict[str, Any] = {
+            "arm": [str(label) for label in self.labels],
+            "gap": self.gaps,
+            "allocation": self.allocation,
+        }
+        return Table("Allocation over an oracle's arms", facts, columns)
 
 
 def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, rounds: int = 20) -> OracleAllocation:

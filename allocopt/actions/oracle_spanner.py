@@ -16,6 +16,7 @@ from allocopt.actions.oracle_answers import Counted
 from allocopt.actions.oracles import Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.validation import Array, frozen, positive_number
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["OracleSpanner", "oracle_spanner"]
 
@@ -31,7 +32,7 @@ _OUTSIDE_SPAN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class OracleSpanner:
+class OracleSpanner(Tabular):
     """Arms that span all arms of an oracle with coefficients of at most ``C`` in absolute value.
 
     Attributes
@@ -61,6 +62,17 @@ class OracleSpanner:
     def dim(self) -> int:
         """r, the dimension of the span of the arms."""
         return len(self.arms)
+
+    def _table(self) -> Table:
+        """The arms of the spanner."""
+        facts = {
+            "arms": self.dim,
+            "largest coefficient": self.C,
+            "swaps": self.swaps,
+            "oracle calls": self.oracle_calls,
+        }
+        columns = {"arm": [str(label) for label in self.labels], "length": np.linalg.norm(self.arms, axis=1)}
+        return Table("Barycentric spanner of an oracle's arms", facts, columns)
 
 
 def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:

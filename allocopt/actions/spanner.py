@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from allocopt.base.machine import single_threaded
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, ArrayLike, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["Spanner", "barycentric_spanner"]
 
@@ -65,6 +65,10 @@ class Spanner(Tabular):
     def dim(self) -> int:
         """r, the dimension of the span of the arms."""
         return len(self.indices)
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.spanner_coefficients`: those of all arms, between −C and C. Returns a matplotlib Figure."""
+        return drawn("spanner_coefficients", self, **options)
 
     def _table(self) -> Table:
         facts = {"arms": self.dim, "largest coefficient": self.C, "swaps": self.swaps}

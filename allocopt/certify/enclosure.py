@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from allocopt.base.errors import InvalidOption
 from allocopt.certify.by_block.problem import StreamedProblem
@@ -13,7 +14,7 @@ from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import by_sight, fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.solution import Solution, arms_in_use
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["Enclosure", "enclose"]
 
@@ -66,6 +67,10 @@ class Enclosure(Tabular):
         if self.upper == self.lower:
             return 0.0
         return (self.upper - self.lower) / self.lower if self.lower > 0 and math.isfinite(self.upper) else math.inf
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.intervals` of this interval; it takes several as well. Returns a matplotlib Figure."""
+        return drawn("intervals", self, **options)
 
     def _table(self) -> Table:
         arithmetic = {0: "exact rationals", 53: "doubles, with every rounding error bounded"}

@@ -15,12 +15,13 @@ from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, index_a
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise, noise_text
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["ContextualBandit", "checked_contexts"]
 
 
 @dataclass(frozen=True, eq=False)
-class ContextualBandit:
+class ContextualBandit(Tabular):
     r"""A linear bandit whose arms depend on a context: in context m, playing x in A_m gives ⟨x, θ⟩ plus Gaussian noise.
 
     Pairs (context, arm) are numbered through, context after context; "arm" below means such a pair. Regret is counted
@@ -165,6 +166,23 @@ class ContextualBandit:
         2
         """
         return int(sum(self.sizes[:context]) + arm)
+
+    def _table(self) -> Table:
+        """One row per pair (context, arm), the best ones first."""
+        context = np.repeat(np.arange(self.n_contexts), self.sizes)
+        arm = np.concatenate([np.arange(size) for size in self.sizes])
+        columns: dict[str, Any] = {
+            "pair": np.arange(self.n_arms),
+            "context": context,
+            "arm": arm,
+            "label": list(self.labels),
+        }
+        columns |= {"mean": self.means, "gap": self.gaps}
+        if self.variances is not None:
+            columns["σ²"] = self.variances
+        facts = {"contexts": self.n_contexts, "pairs": f"{self.n_arms:,} in {self.dim} dimensions"}
+        facts["noise variance"] = noise_text(self.noise_variance)
+        return Table("Contextual linear bandit", facts, columns, np.argsort(self.gaps, kind="stable")[:100].tolist())
 
     def __repr__(self) -> str:
         return (

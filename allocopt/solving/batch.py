@@ -25,6 +25,7 @@ from allocopt.model.arms.survey import surveyed
 from allocopt.model.bandit import LinearBandit, arm_matrix
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
+from allocopt.model.tables import Table, Tabular
 from allocopt.solving.allocator import MOST_ARMS, why_not_compiled
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
@@ -41,7 +42,7 @@ BatchCallback = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)
-class BatchSolution:
+class BatchSolution(Tabular):
     """The certified answers to a batch, one row each; ``solution(i)`` is a row as a `Solution`.
 
     Attributes
@@ -114,6 +115,20 @@ class BatchSolution:
 
     def __len__(self) -> int:
         return len(self.lower)
+
+    def _table(self) -> Table:
+        names = [s.name for s in self.status]
+        columns: dict[str, Any] = {
+            "row": np.arange(len(self)),
+            "value": self.upper,
+            "lower": self.lower,
+            "gap": self.gap,
+        }
+        columns |= {"status": names, "reason": [self.reasons.get(i, "") for i in range(len(self))]}
+        facts = {name.lower(): names.count(name) for name in sorted(set(names))}
+        return Table(
+            f"{len(self):,} programs", facts, columns, np.argsort(self.certified, kind="stable")[:100].tolist()
+        )
 
     def solution(self, row: int) -> Solution:
         """One row as a `Solution`, e.g. to ``verify()`` or ``save()`` it; its bounds are computed anew."""

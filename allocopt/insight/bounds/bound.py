@@ -28,6 +28,7 @@ from allocopt.insight.bounds.search import instance_at, search, variances_of
 from allocopt.insight.bounds.weights import Terms, best_weights, value_of
 from allocopt.insight.bounds.writing import save_bound
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.tables import Table, Tabular
 
 __all__ = ["MOST_ROUNDS", "FiniteTimeBound", "PullsProgram", "WorstRegret", "finite_time_bound"]
 
@@ -35,6 +36,8 @@ WorstRegret = float | Callable[[LinearBandit], float]
 """What a policy may pay at an alternative: a number, or a function of the alternative."""
 
 MOST_ROUNDS = 10**100
+
+_MOST_COORDINATES = 6  # of an alternative that a table shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class PullsProgram:
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteTimeBound:
+class FiniteTimeBound(Tabular):
     """A proven statement: a policy with regret below ``value`` here has regret above ``regrets[j]`` at an alternative.
 
     Made by `finite_time_bound`. The noise is Gaussian, the horizon ``n`` is fixed, regrets are expected ones.
@@ -124,6 +127,18 @@ class FiniteTimeBound:
             listed = ", ".join(_number(b) for b in self.regrets)
             where = f"has regret above B_j at one of {len(self.regrets)} alternatives, B = ({listed})"
         return f"{rounds}, a policy with regret below {_number(self.value)} here {where}"
+
+    def _table(self) -> Table:
+        """The alternatives, those with the largest weight in the proof first."""
+        order = sorted(range(len(self.regrets)), key=lambda j: -self.weights[j])
+        columns: dict[str, Any] = {"alternative": list(range(len(self.regrets)))}
+        rows = np.array([[float(x) for x in parameter] for parameter in self.parameters])
+        columns |= {f"θ'{i}": rows[:, i] for i in range(rows.shape[1])} if rows.shape[1] <= _MOST_COORDINATES else {}
+        columns |= {"best arm": [int(b.optimal_arms[0]) for b in self.alternatives], "regret allowed": list(self.regrets),
+                    "weight": list(self.weights)}  # fmt: skip
+        return Table(
+            "Finite-time bound", {"bound": self.value, "rounds": self.n, "proven": self.sentence}, columns, order
+        )
 
     def verify(self) -> Surplus:
         """Prove ``value`` anew from the numbers of the instance: rationals, and balls for the logarithms; no solver.

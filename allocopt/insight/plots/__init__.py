@@ -11,6 +11,8 @@ from allocopt.insight.plots.charts.audit_bars import audit_bars
 from allocopt.insight.plots.charts.heat_maps import heat_map
 from allocopt.insight.plots.charts.parameter_curves import family_curve
 from allocopt.insight.plots.charts.performance_profiles import performance_profiles
+from allocopt.insight.plots.charts.proven_intervals import intervals
+from allocopt.insight.plots.charts.spanner_coefficients import spanner_coefficients
 from allocopt.insight.plots.charts.study_charts import study_chart
 from allocopt.insight.plots.files import save
 from allocopt.insight.plots.instance_pictures.edge_allocation import edge_allocation
@@ -18,10 +20,13 @@ from allocopt.insight.plots.instance_pictures.gap_information import gap_informa
 from allocopt.insight.plots.instance_pictures.instance_geometry import geometry
 from allocopt.insight.plots.over_time.bound_curve import bound_curve
 from allocopt.insight.plots.over_time.pulls_over_time import pulls_over_time
+from allocopt.insight.plots.over_time.regret_difference import regret_difference
 from allocopt.insight.plots.over_time.regret_over_time import regret_curves
+from allocopt.insight.plots.over_time.schedule_plan import schedule_plan
 
 __all__ = ["allocation", "audit_bars", "bound_curve", "edge_allocation", "family_curve", "gap_information", "geometry"]
-__all__ += ["heat_map", "performance_profiles", "pulls_over_time", "regret_curves", "save", "study_chart"]
+__all__ += ["heat_map", "intervals", "performance_profiles", "pulls_over_time", "regret_curves", "regret_difference"]
+__all__ += ["save", "schedule_plan", "spanner_coefficients", "study_chart"]
 
 
 def __dir__() -> list[str]:

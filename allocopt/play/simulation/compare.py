@@ -14,6 +14,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, IntArray, frozen, positive_number
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.play.simulation.result import SimulationResult
 
 __all__ = ["Comparison", "compare"]
@@ -23,7 +24,7 @@ _MOST_NUMBERS = 2**22  # of the bootstrap at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """What `compare` found; differences are the first policy's regret minus the second's, so negative is good for the first.
 
     Attributes
@@ -97,6 +98,24 @@ class Comparison:
         better, other = (self.first, self.second) if by_mean + by_rank > 0 else (self.second, self.first)
         seen = "by its mean and by ranks" if by_mean and by_rank else "by its mean" if by_mean else "by ranks"
         return f"{better} has less regret than {other} {after}: {seen}"
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.regret_difference`: the difference and its band against n. Returns a matplotlib Figure."""
+        return drawn("regret_difference", self, **options)
+
+    def _table(self) -> Table:
+        """The difference at each of the times, the last ones first."""
+        facts = {
+            "verdict": self.verdict, "runs": f"{self.runs[0]} and {self.runs[1]}, {'paired' if self.paired else 'not paired'}",
+            "wins": f"{self.wins:.0%}", "p-value": f"{self.p_value:.2g}", "band": f"{self.confidence:.0%}, for all times together",
+        }  # fmt: skip
+        columns = {
+            "n": self.times, "difference": self.difference, "standard error": self.standard_error,
+            "lower": self.lower, "upper": self.upper,
+        }  # fmt: skip
+        return Table(
+            f"Regret of {self.first} minus that of {self.second}", facts, columns, range(len(self.times))[::-1]
+        )
 
     def __repr__(self) -> str:
         return (

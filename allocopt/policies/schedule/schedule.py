@@ -24,7 +24,7 @@ from allocopt.linear.information import Directions
 from allocopt.model.rows.sightings import Sightings, sightings_of
 from allocopt.model.solution import Solution
 from allocopt.model.status_text import usable
-from allocopt.model.tables import Table, Tabular
+from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.policies.schedule.constraint_check import ConstraintCheck
 from allocopt.policies.schedule.files import schedule_document, write_csv, write_json
 from allocopt.policies.schedule.plan import (
@@ -248,6 +248,10 @@ class Schedule(Tabular):
 
     def __len__(self) -> int:
         return self.length
+
+    def plot(self, **options: Any) -> Any:
+        """`allocopt.plots.schedule_plan`: pulls of the explored arms, round by round. Returns a matplotlib Figure."""
+        return drawn("schedule_plan", self, **options)
 
     def _table(self) -> Table:
         """The arms that are played, those with the most pulls first."""

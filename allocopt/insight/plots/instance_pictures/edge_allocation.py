@@ -12,7 +12,9 @@ from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import BLUE, GREY, NOTE, ORANGE, UNITS, drawing, number, text
+from allocopt.model.programs import regret
 from allocopt.model.solution import Solution
+from allocopt.solving.solve import solve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +27,12 @@ _MOST_NAMED: Final = 40  # nodes and edges that get their names written
 
 
 def edge_allocation(
-    graph_arms: GraphArms, solution: Solution, *, positions: Any = None, ax: Any = None, width: Width = None
+    graph_arms: GraphArms,
+    solution: Solution | None = None,
+    *,
+    positions: Any = None,
+    ax: Any = None,
+    width: Width = None,
 ) -> Figure:
     """The graph behind `ao.graphs` with Σ α over the arms that use an edge as its width, and the edges of the best arm marked.
 
@@ -33,8 +40,8 @@ def edge_allocation(
     ----------
     graph_arms : GraphArms
         Paths, trees or matchings of a graph, whose columns are edges.
-    solution : Solution
-        Of a program with these arms.
+    solution : Solution, optional
+        Of a program with these arms; by default their regret program, with the graph's own weights, is solved here.
     positions : mapping, optional
         Node → (x, y); by default the nodes themselves where they are pairs of numbers, else networkx's Kamada-Kawai layout.
     ax : Axes, optional
@@ -54,6 +61,8 @@ def edge_allocation(
     """
     if not isinstance(graph_arms, GraphArms):
         raise InvalidOption(f"graph_arms: expected a GraphArms of ao.graphs, got a {type(graph_arms).__name__}")
+    if solution is None:
+        solution = solve(regret(graph_arms.bandit()))
     if not isinstance(solution, Solution):
         raise InvalidOption(f"solution: expected a Solution, got a {type(solution).__name__}")
     edges = _edges(graph_arms)
