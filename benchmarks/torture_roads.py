@@ -102,7 +102,7 @@ def _claim(outcome: Outcome, solution: Solution, witness: Quotient | None = None
 
 def _witness(solution: Solution) -> Quotient | None:
     """The quotient that a solution by blocks is about."""
-    return None if solution.program.blocks is None else StreamedProblem(solution.program).witness
+    return None if solution.program._blocks is None else StreamedProblem(solution.program).witness
 
 
 def _by(method: str, **how: Any) -> Callable[[Instance, Outcome], None]:

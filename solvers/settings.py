@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import positive_number, whole_number
@@ -31,8 +31,6 @@ __all__ = [
     "Setting",
     "Settings",
     "StreamingSettings",
-    "by_blocks",
-    "designs_by_blocks",
 ]
 
 SOLVERS = ("CLARABEL", "SCS", "MOSEK")
@@ -93,11 +91,22 @@ def _one_of(default: str, meaning: str, choices: tuple[str, ...], normal: Callab
 
 
 _BELOW_ONE = "a number between 0 and 1"
+_Record = TypeVar("_Record", bound="Settings")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One field of a record: for `allocopt methods`, which lists them."""
+    """One field of a record: for `allocopt methods`, which lists them.
+
+    Attributes
+    ----------
+    name : str
+        What it is called, as a keyword of `solve` too.
+    default : object
+        Its value where none is given.
+    meaning : str
+        What it does.
+    """
 
     name: str
     default: Any
@@ -118,11 +127,20 @@ class Settings:
         return tuple(Setting(f.name, f.default, f.metadata["meaning"]) for f in fields(cls))
 
 
+def _explained(kind: type[_Record]) -> type[_Record]:
+    """A record whose ``help()`` lists its fields, from what is said of them where they are declared."""
+    lines = (f"{f.name} : {f.type}, default {f.default!r}\n    {f.metadata['meaning']}" for f in fields(kind))
+    text = "\n".join(["", "", "Parameters", "----------", *lines, ""])
+    kind.__doc__ = f"{kind.__doc__}{text}".rstrip().replace("\n", "\n    ").replace("\n        \n", "\n\n")
+    return kind
+
+
 @dataclass(frozen=True)
 class ClosedFormSettings(Settings):
     """A formula has nothing to tune."""
 
 
+@_explained
 @dataclass(frozen=True)
 class InteriorPointSettings(Settings):
     """Mehrotra's predictor–corrector; `allocopt.solvers.newton` has the steps.
@@ -158,6 +176,7 @@ class InteriorPointSettings(Settings):
     trace: float = _share(1e-9, "of the mean, given to every arm while a known solution is looked at")
 
 
+@_explained
 @dataclass(frozen=True)
 class ActiveSetSettings(Settings):
     """Interior point on a few arms and constraints (the master), priced against all; counts are in units of the rank."""
@@ -192,6 +211,7 @@ class ActiveSetSettings(Settings):
     room_within_bounds: float = _share(0.8, "constraints that the first arms must be able to reach within their bounds")
 
 
+@_explained
 @dataclass(frozen=True)
 class DesignSettings(Settings):
     """A D-optimal design along the central path: Newton steps by conjugate gradients, candidates screened."""
@@ -223,6 +243,7 @@ class DesignSettings(Settings):
     patience: int = _whole(12, "steps without progress that end the method")
 
 
+@_explained
 @dataclass(frozen=True)
 class FrankWolfeSettings(Settings):
     """Lazy pairwise Frank–Wolfe on a smoothed maximum of the constraints (power p, multipliers c)."""
@@ -272,6 +293,7 @@ def _record(default: Settings, meaning: str) -> Any:
     return _checked(default, meaning, check)
 
 
+@_explained
 @dataclass(frozen=True)
 class StreamingSettings(Settings):
     """A pool of some thousand arms, solved by a method of its own; only passes that price it touch all arms, block by block."""
@@ -309,6 +331,7 @@ def weights_by_blocks(settings: FrankWolfeSettings) -> StreamingSettings:
     return StreamingSettings(pool_method="frank-wolfe", frank_wolfe=settings)
 
 
+@_explained
 @dataclass(frozen=True)
 class ConicSettings(Settings):
     """A semidefinite program for a conic solver, again and again in the basis that the last answer suggests."""

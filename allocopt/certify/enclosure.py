@@ -110,12 +110,12 @@ def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
 def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:
     """What a solution's allocation and multipliers prove, anew: lower and upper bound, assumptions, bits of the arithmetic."""
     program = solution.program
-    if precision is None and program.blocks is not None:
+    if precision is None and program._blocks is not None:
         problem = StreamedProblem(program)
         bounds = problem.proven(*arms_in_use(solution))
         return bounds.lower, bounds.upper, problem.assumptions, 53
-    if program.sightings is not None:
-        found = by_sight(program.sightings, solution.allocation, solution.multipliers, precision or 128)
+    if program._sightings is not None:
+        found = by_sight(program._sightings, solution.allocation, solution.multipliers, precision or 128)
         return found.lower, found.upper, (), precision or 128
     if precision is None:
         given = solution.allocation, solution.multipliers, solution.method, solution.tol

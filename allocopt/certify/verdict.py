@@ -299,7 +299,7 @@ def recertify(
     row_multipliers: Array | None = None,
 ) -> Solution:  # fmt: skip
     """The Solution that an allocation and multipliers from elsewhere (a proof file) amount to, just as they are."""
-    if program.sightings is not None:
+    if program._sightings is not None:
         return certified_by_sight(program, allocation, multipliers, method, tol, None, stats)
     reduction = reduce(program)
     if nothing_left(reduction):

@@ -179,7 +179,7 @@ def _build(
         Program.threshold: lambda: programs.threshold(bandit, asked["tau"]),
         Program.duelling: lambda: programs.duelling(bandit),
         Program.semi_bandit: lambda: programs.semi_bandit(
-            bandit.arms_in_memory, bandit.theta, bandit.one_variance("--program semi-bandit"), bandit.labels
+            bandit.arms_in_memory, bandit.theta, bandit._one_variance("--program semi-bandit"), bandit.labels
         ),
     }
     return makers[program]()
@@ -187,7 +187,7 @@ def _build(
 
 def _horizon(bandit: LinearBandit, n: int) -> AllocationProgram:
     if bandit.variances is not None:
-        bandit.one_variance("--program horizon")
+        bandit._one_variance("--program horizon")
     return programs.horizon(bandit.arms, bandit.gaps, n)
 
 

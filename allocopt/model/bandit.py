@@ -82,10 +82,10 @@ class LinearBandit(Tabular):
     tie_tolerance: float = TIE
     optimal_arms: IntArray = field(default=cast(IntArray, None))  # filled in below
     labels: tuple[str, ...] | None = None
-    store: ArmStore | None = field(init=False, default=None, repr=False)
+    _store: ArmStore | None = field(init=False, default=None, repr=False)
     """Where the arms are looked at block by block: for large sets, memory-mapped files and Dask arrays."""
-    survey: SurveyReport = field(init=False, repr=False)
-    best_row: Array = field(init=False, repr=False)
+    _survey: SurveyReport = field(init=False, repr=False)
+    _best_row: Array = field(init=False, repr=False)
     """An arm of the largest mean, in exact arithmetic."""
 
     if TYPE_CHECKING:  # what may be passed is more than what is kept
@@ -116,7 +116,7 @@ class LinearBandit(Tabular):
             raise InvalidInstance(f"tie_tolerance: expected a number from 0 to 1, got {tie_tolerance!r}")
         self._put(
             theta=theta, noise_variance=noise_variance, tie_tolerance=tie_tolerance,
-            labels=checked_labels(index_labels(self.arms) if self.labels is None else self.labels, k), store=store,
+            labels=checked_labels(index_labels(self.arms) if self.labels is None else self.labels, k), _store=store,
         )  # fmt: skip
         if arms is not None:
             self._put(arms=arms)
@@ -131,7 +131,7 @@ class LinearBandit(Tabular):
         gaps, best, tied = _gaps(arms, theta, means, self.tie_tolerance)
         optimal = tied if self.optimal_arms is None else self._given_optimal(np.flatnonzero(gaps == 0), len(arms))
         gaps[optimal] = 0.0
-        self._put(optimal_arms=optimal, best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps))
+        self._put(optimal_arms=optimal, _best_row=frozen(arms[best].copy()), means=frozen(means), gaps=frozen(gaps))
 
     def _settle_store(self, store: ArmStore, theta: Array) -> None:
         """The optimal arms of a large set, from one look at it; means and gaps are left for whoever asks."""
@@ -142,7 +142,7 @@ class LinearBandit(Tabular):
         optimal = report.contenders[tied]
         if self.optimal_arms is not None:
             optimal = self._given_optimal(report.contenders[gaps == 0], store.shape[0])
-        self._put(optimal_arms=optimal, survey=report, best_row=frozen(rows[best].copy()))
+        self._put(optimal_arms=optimal, _survey=report, _best_row=frozen(rows[best].copy()))
 
     def _put(self, **values: Any) -> None:
         """Fields that follow from the others, and cached properties that are known already."""
@@ -154,13 +154,13 @@ class LinearBandit(Tabular):
         """The optimal arms that are so only up to the tolerance for ties, with their exact gaps (relative to their terms)."""
         if len(self.optimal_arms) == 1:
             return ()
-        rows = self.arms[self.optimal_arms] if self.store is None else self.store.rows(self.optimal_arms)
+        rows = self.arms[self.optimal_arms] if self._store is None else self._store.rows(self.optimal_arms)
         different, group = np.unique(rows, axis=0, return_inverse=True)
-        shares = [tie_share(row, self.theta, self.best_row) for row in different]
+        shares = [tie_share(row, self.theta, self._best_row) for row in different]
         inexact = sorted((i for i, share in enumerate(shares) if share), key=lambda i: -shares[i])
         found = []
         for i in inexact[:_MOST_TIES]:
-            gap = exact_gap(different[i], self.theta, self.best_row)
+            gap = exact_gap(different[i], self.theta, self._best_row)
             arms = self.optimal_arms[group == i] if len(inexact) <= _MOST_TIES else self.optimal_arms
             text = (
                 f"arm {int(arms[0])} is taken as optimal; its exact gap is {int(gap.p) / int(gap.q):.3g}, "
@@ -184,15 +184,15 @@ class LinearBandit(Tabular):
     @cached_property
     def means(self) -> Array:
         """⟨x, θ⟩ of every arm."""
-        assert self.store is not None
-        return frozen(np.concatenate(list(self.store.scan(_MeansTask(self.theta)))))
+        assert self._store is not None
+        return frozen(np.concatenate(list(self._store.scan(_MeansTask(self.theta)))))
 
     @cached_property
     def gaps(self) -> Array:
         """Δ of every arm; exactly 0 for the optimal ones."""
-        assert self.store is not None
-        task = _GapsTask(self.theta, self.best_row)
-        gaps = np.concatenate(list(self.store.scan(task)))
+        assert self._store is not None
+        task = _GapsTask(self.theta, self._best_row)
+        gaps = np.concatenate(list(self._store.scan(task)))
         gaps[self.optimal_arms] = 0.0
         return frozen(gaps)
 
@@ -206,7 +206,7 @@ class LinearBandit(Tabular):
         """σ² of every arm, differ they or not."""
         return np.broadcast_to(self.noise_variance, self.n_arms)
 
-    def one_variance(self, what: str) -> float:
+    def _one_variance(self, what: str) -> float:
         """σ², where one number holds for all arms; `InvalidInstance` says what needs that otherwise."""
         if isinstance(self.noise_variance, float):
             return self.noise_variance
@@ -225,12 +225,17 @@ class LinearBandit(Tabular):
     @property
     def arms_in_memory(self) -> Array:
         """The arms as one float64 array; `MethodUnavailable` where they are on a cluster."""
-        return self.arms if self.store is None else self.store.array()
+        return self.arms if self._store is None else self._store.array()
+
+    def check_unchanged(self) -> None:
+        """`InvalidInstance` if the arms of a large set, which are shared with the caller, are no longer what they were."""
+        if self._store is not None:
+            self._store.check_unchanged()
 
     @cached_property
     def rank(self) -> int:
         """Dimension of the span of the arms (rows and columns equilibrated, so scales do not matter)."""
-        return len(spanning_coordinates(self.arms)) if self.store is None else store_rank(self.store)
+        return len(spanning_coordinates(self.arms)) if self._store is None else store_rank(self._store)
 
     @property
     def suboptimal_arms(self) -> IntArray:
@@ -269,7 +274,7 @@ class LinearBandit(Tabular):
         return Table("Linear bandit", facts, columns, np.argsort(gaps, kind="stable")[:100].tolist())
 
     def __repr__(self) -> str:
-        if self.store is not None and "gaps" not in vars(self):  # of a large set: not computed for the sake of a text
+        if self._store is not None and "gaps" not in vars(self):  # of a large set: not computed for the sake of a text
             return f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, streamed)"
         return (
             f"LinearBandit(n_arms={self.n_arms}, dim={self.dim}, optimal_arms={self.optimal_arms.tolist()}, "

@@ -45,6 +45,15 @@ class ContextualBandit(Tabular):
     labels : sequence of str, optional
         A name for each pair; "context 2, arm 0" and so on by default.
 
+    Attributes
+    ----------
+    arms : array, shape (number of pairs, d)
+        All pairs, one row each.
+    gaps : array, shape (number of pairs,)
+        Δ of every pair within its context; exactly 0 for the optimal ones.
+    assumptions : tuple of Assumption
+        The pairs that are optimal in their context only up to the tolerance for ties.
+
     Examples
     --------
     >>> b = ContextualBandit([[[1, 0], [0, 1]], [[0.5, 0], [1, 1], [0, 0.2]]], [1, 0])
@@ -62,11 +71,8 @@ class ContextualBandit(Tabular):
     optimal_arms: IntArray = field(default=cast(IntArray, None))
     labels: tuple[str, ...] = ()
     arms: Array = field(init=False, repr=False)
-    """All pairs, one row each."""
     gaps: Array = field(init=False, repr=False)
-    """Δ of every pair within its context; exactly 0 for the optimal ones."""
     assumptions: tuple[Assumption, ...] = field(init=False, repr=False, default=())
-    """The pairs that are optimal in their context only up to the tolerance for ties."""
 
     if TYPE_CHECKING:  # what may be passed is more than what is kept
 

@@ -64,6 +64,13 @@ class AllocationProgram:
         equality is a band of width 0, which few allocations in doubles are in exactly: make it as wide as you can bear.) An arm of
         cost 0 that occurs in a row is not free.
 
+    Attributes
+    ----------
+    target_arms : array of int or None
+        The arm of each target, in increasing order, where targets belong to arms (as in regret programs).
+    origin : Origin
+        What a named program was made from: its ``kind``, ``bandit``, and further arguments, as records and proof files hold it.
+
     Examples
     --------
     >>> p = AllocationProgram([[1, 0], [0, 1]], [1, 2], [[1, 1]], [0.5])
@@ -129,7 +136,7 @@ class AllocationProgram:
         ) -> None: ...
 
     @classmethod
-    def over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
+    def _over(cls, blocks: ArmBlocks, origin: Origin) -> Self:
         """The program of arms that are looked at block by block; its arrays are made if somebody asks for them."""
         arrays: dict[str, Any] = {name: BlockArray(blocks, name) for name in _ARRAYS}
         return cls(**arrays, origin=origin, noise_variance=blocks.variances)
@@ -139,7 +146,7 @@ class AllocationProgram:
             k = len(self.costs)
             object.__setattr__(self, "lower", frozen(np.zeros(k)))
             object.__setattr__(self, "upper", frozen(np.full(k, np.inf)))
-        elif self.blocks is None and self.sightings is None:  # else they are made, and were checked, elsewhere
+        elif self._blocks is None and self._sightings is None:  # else they are made, and were checked, elsewhere
             self._check_arrays()
         if self.kind != "general" and self.sightings is None:
             self._keep_origin()
@@ -209,13 +216,13 @@ class AllocationProgram:
             put(self, "constraints", LinearConstraints.checked(self.constraints, k))
 
     @property
-    def blocks(self) -> ArmBlocks | None:
+    def _blocks(self) -> ArmBlocks | None:
         """Where the arms are looked at block by block, of large sets; None where all arrays are at hand."""
         features = payload(self, "features")
         return features.blocks if isinstance(features, BlockArray) else None
 
     @property
-    def sightings(self) -> Sightings | None:
+    def _sightings(self) -> Sightings | None:
         """Who shows whom, of so many side observations that no array of rows is made; None where all arrays are at hand."""
         features = payload(self, "features")
         return features.sightings if isinstance(features, SightedArray) else None
@@ -223,7 +230,7 @@ class AllocationProgram:
     @property
     def n_arms(self) -> int:
         """k, the number of arms."""
-        return len(self.costs) if self.blocks is None else self.blocks.shape[0]
+        return len(self.costs) if self._blocks is None else self._blocks.shape[0]
 
     @property
     def n_rows(self) -> int:
@@ -233,19 +240,19 @@ class AllocationProgram:
     @property
     def n_targets(self) -> int:
         """m, the number of constraints."""
-        return len(self.radii) if self.blocks is None else self.blocks.n_targets
+        return len(self.radii) if self._blocks is None else self._blocks.n_targets
 
     @property
     def n_multipliers(self) -> int:
         """How many multipliers a solution has: one per arm where targets belong to arms, else one per target."""
-        return self.n_targets if self.blocks is None and self.target_arms is None else self.n_arms
+        return self.n_targets if self._blocks is None and self.target_arms is None else self.n_arms
 
     @property
     def dim(self) -> int:
         """d, the number of columns."""
-        if self.sightings is not None:
-            return self.sightings.n_arms
-        return int(self.features.shape[1]) if self.blocks is None else self.blocks.shape[1]
+        if self._sightings is not None:
+            return self._sightings.n_arms
+        return int(self.features.shape[1]) if self._blocks is None else self._blocks.shape[1]
 
     @property
     def plays_what_it_compares(self) -> bool:
@@ -288,16 +295,16 @@ class AllocationProgram:
     @property
     def free(self) -> IntArray:
         """The arms that cost nothing, have no upper bound and occur in no linear constraint: α = inf."""
-        if self.blocks is not None:
-            return self.blocks.free
+        if self._blocks is not None:
+            return self._blocks.free
         free = (self.costs == 0) & np.isinf(self.upper)
         return np.flatnonzero(free if self.constraints is None else free & ~self.constraints.constrained)
 
     @property
     def bounded(self) -> bool:
         """Whether there are linear constraints, lower bounds above 0 or finite upper bounds, so that α may not be scaled at will."""
-        if self.blocks is not None:
-            return self.blocks.bounded
+        if self._blocks is not None:
+            return self._blocks.bounded
         limited = self.constraints is not None
         return bool(limited or self.lower.any() or not np.isinf(self.upper).all())
 
@@ -319,7 +326,7 @@ class AllocationProgram:
 
     def __repr__(self) -> str:
         rows = "" if self.owners is None else f", n_rows={self.n_rows}"
-        bounded = (", bounded" if self.bounded else "") + ("" if self.blocks is None else ", streamed")
+        bounded = (", bounded" if self.bounded else "") + ("" if self._blocks is None else ", streamed")
         if self.constraints is not None:
             rows += f", n_constraints={self.constraints.n_rows}"
         sizes = f"n_arms={self.n_arms}, n_targets={self.n_targets}, dim={self.dim}{rows}"

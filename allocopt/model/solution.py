@@ -227,10 +227,10 @@ class Solution(Tabular):
     def _table(self) -> Table:
         """The arms that are played or whose constraint is tight, the dearest first."""
         program = self.program
-        per_arm = program.target_arms is not None or program.blocks is not None
+        per_arm = program.target_arms is not None or program._blocks is not None
         arms = np.union1d(self.support, self.optimal_arms)
         arms = np.union1d(arms, self.binding) if per_arm else arms
-        blocks = program.blocks
+        blocks = program._blocks
         costs = program.costs[arms] if blocks is None else blocks.gaps_of(arms, blocks.store.rows(arms))
         alpha = self.allocation[arms]
         paid = costs * np.where(np.isfinite(alpha), alpha, 0.0)

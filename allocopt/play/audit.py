@@ -51,6 +51,7 @@ class Audit(Tabular):
     Attributes
     ----------
     bandit : LinearBandit
+        The instance that was played.
     solution : Solution
         Of the regret program: α and c.
     n : array of int, shape (m,)

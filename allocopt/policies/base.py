@@ -114,6 +114,7 @@ class Setting:
     Attributes
     ----------
     arms : array, shape (k, d)
+        One row per arm, or per pair (context, arm).
     horizon : int
         n, the number of rounds, at least 3.
     noise_variance : float
@@ -189,7 +190,22 @@ def copy_state(state: _State) -> _State:
 
 
 class Policy:
-    """Base class of the compiled policies; the text at the top of this file says what a subclass must have."""
+    """Base class of the compiled policies; the text at the top of `allocopt.policies.base` says what a subclass must have.
+
+    Attributes
+    ----------
+    choose, update : compiled functions
+        ``choose(state, t, rng)`` is the arm of round t, ``update(state, t, arm, reward)`` takes its reward. To play a policy
+        round by round, take the player that ``start`` returns, which knows its own state and rounds.
+    run : compiled function
+        The loop over rounds that `simulate` calls.
+    run_blocks : compiled function or None
+        The same for many rounds at a time, where the policy has it.
+    run_contexts : compiled function or None
+        The same with a context before each round, where the policy can be played so.
+    uses_variances : bool
+        Whether the policy uses the variance of each arm; the others take the largest for that of all.
+    """
 
     choose: ClassVar[Callable[..., Any]]
     update: ClassVar[Callable[..., Any]]

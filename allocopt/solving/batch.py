@@ -48,18 +48,21 @@ class BatchSolution(Tabular):
     Attributes
     ----------
     lower, upper : array, shape (n,)
-        Certified bounds of each row; nan where the row was no valid instance.
+        Certified bounds of each row, ``upper`` the cost of ``allocation``; nan where the row was no valid instance.
     allocation : array, shape (n, k)
         α; inf on free arms.
     multipliers : array, shape (n, k)
         λ.
     status : array of Status, shape (n,)
+        What is proven of each row.
     reasons : mapping
         Row → why it is not CERTIFIED, or what it assumes.
     not_compiled : mapping
         Row → why the compiled kernel left it to `allocopt.solve`.
     arms : array, shape (k, d) or (n, k, d)
+        The arms that all rows share, or those of each.
     gaps : array, shape (n, k)
+        Δ of every arm.
     levels : array, shape (n,)
         2σ² of each row, or the level that was asked for.
     tol : float
@@ -71,29 +74,19 @@ class BatchSolution(Tabular):
     """
 
     lower: Array
-    """Lower bounds, shape (n,); nan where the row was no valid instance."""
     upper: Array
-    """Upper bounds, shape (n,): the cost of ``allocation``."""
     allocation: Array
-    """α, shape (n, k); inf on free arms, nan where the row was no valid instance."""
     multipliers: Array
-    """λ, shape (n, k)."""
     status: NDArray[np.object_]
-    """A `Status` per row."""
     reasons: Mapping[int, str]
-    """For every row that is not CERTIFIED: why, or what it assumes."""
     not_compiled: Mapping[int, str]
-    """Rows that `allocopt.solve` had to solve, with the reason."""
     arms: Array
-    """Shape (k, d) if the rows share their arms, else (n, k, d)."""
     gaps: Array
     levels: Array
     """2σ² of each row, or the level that was asked for; 2 where a bandit has a variance per arm."""
     tol: float
     assumptions: Mapping[int, tuple[Assumption, ...]]
-    """What the rows that are CONDITIONAL take for granted."""
     bandits: tuple[LinearBandit, ...] = ()
-    """The rows as bandits, where they were given so."""
 
     @property
     def value(self) -> Array:

@@ -145,7 +145,7 @@ def solve(
         if found is not None:
             return found
     by_blocks = (asked or METHODS[AUTO_BY_BLOCKS]).for_blocks(settings)
-    if program.blocks is not None and by_blocks is not None:
+    if program._blocks is not None and by_blocks is not None:
         return noting(solve_streamed(program, tol, max_seconds, callback, start, *by_blocks), road="blocks")
     found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
     if program.constraints is not None and found.status in (Status.INACCURATE, Status.FAILED):

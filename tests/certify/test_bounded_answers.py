@@ -20,7 +20,7 @@ def test_answers_agree_with_those_in_memory_and_the_referee_confirms_them(kind, 
             again = ao.solve(found.program, start=found, tol=1e-6)
         with never_in_blocks():
             other = ao.solve(program_of(kind, arms, theta, seed, noise_variance=given), tol=1e-7)
-        assert found.program.blocks is not None and other.program.blocks is None
+        assert found.program._blocks is not None and other.program._blocks is None
         assert found.status.name == other.status.name == again.status.name == "CERTIFIED" and agree(found, other)
         assert found.lower <= exact.lower <= exact.upper <= found.upper and not exact.problems
         assert proven.lower <= exact.lower and proven.upper == pytest.approx(exact.upper, rel=1e-10)
@@ -38,7 +38,7 @@ def test_upper_bounds_that_bind_are_met():
     with never_in_blocks():
         other = ao.solve(ao.programs.optimism(ao.LinearBandit(arms, theta), 0.5), tol=1e-6)
     assert found.status.name == other.status.name == "CERTIFIED" and agree(found, other)
-    assert found.program.blocks is not None
+    assert found.program._blocks is not None
 
 
 @pytest.mark.parametrize("kind", ["optimism", "remaining"])
@@ -57,5 +57,5 @@ def test_narrow_optimism_is_solved_in_memory():
     arms, theta = unit_arms(3, 40)
     with in_blocks():
         bandit = ao.LinearBandit(arms, theta)
-        assert ao.programs.optimism(bandit, 0.5).blocks is not None
-        assert ao.programs.optimism(bandit, 0.4999).blocks is None
+        assert ao.programs.optimism(bandit, 0.5)._blocks is not None
+        assert ao.programs.optimism(bandit, 0.4999)._blocks is None

@@ -38,7 +38,7 @@ def referee(program, allocation, lam):
         rational(x) for x in (1.0 - arms[:, 0], np.where(np.isfinite(allocation), allocation, 0.0), lam)
     )
     on = [i for i, gap in enumerate(gaps) if gap > 0]
-    scale = rational(program.blocks.scale)
+    scale = rational(program._blocks.scale)
     radius = {i: scale * gaps[i] ** 2 for i in on}
     # pulls/log n and 4a/Δ², as the exact programs have them
     pulls = program.origin.pulls
@@ -445,7 +445,7 @@ def test_a_part_of_a_bounded_program_has_its_bounds():
             program = problem.program
             assert part.bound_error == data_error(program) + bound_error(program) + fixed.cost_error
             assert program.bounded and np.array_equal(program.lower, pulls / LOG) and np.isinf(program.upper).all()
-            assert problem.fixes_something and program.blocks.lower_of(pool).tolist() == (pulls[pool] / LOG).tolist()
+            assert problem.fixes_something and program._blocks.lower_of(pool).tolist() == (pulls[pool] / LOG).tolist()
             # α of a pair is what is more than fixed
             _, alpha, lam = problem.pair(pool, np.array([1.0, 0.1, 5.0 / LOG]), np.ones(3))
             assert (

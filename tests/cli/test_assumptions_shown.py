@@ -41,7 +41,7 @@ def after(function, change):
 
 
 def assuming_a_tie(h, change=conditional):
-    return dataclasses.replace(h, at=dataclasses.replace(h.at, solution=change(h.solution)))
+    return dataclasses.replace(h, _at=dataclasses.replace(h._at, solution=change(h.solution)))
 
 
 @pytest.fixture

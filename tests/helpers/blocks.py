@@ -44,7 +44,7 @@ def unit_arms(dim, arms, seed=0):
 
 def streamed_bandit(arms, theta, *more, **options):
     bandit = ao.LinearBandit(arms, theta, *more, **options)
-    assert bandit.store is not None
+    assert bandit._store is not None
     return bandit
 
 

@@ -341,13 +341,14 @@ def test_arms_that_change_between_building_and_solving_are_noticed(change):
         assert np.shares_memory(bandit.arms, arms)
         program, design = ao.programs.regret(bandit), ao.programs.g_optimal(arms)
         value = ao.solve(program).value
-        assert not bandit.store.changed()
+        assert not bandit._store.changed()
+        bandit.check_unchanged()
         CHANGES[change](arms)
-        assert bandit.store.changed()
+        assert bandit._store.changed()
         for call in (
             lambda: ao.solve(program),
             lambda: ao.solve(design),
-            bandit.store.check_unchanged,
+            bandit.check_unchanged,
             lambda: ao.solve(program, "interior-point"),
             lambda: ao.programs.best_arm(bandit),
             lambda: bandit.gaps,

@@ -165,7 +165,7 @@ def test_arms_in_blocks_have_variances_of_their_own(seed):
         whole = regret(ao.LinearBandit(rows, theta, noise))
     with in_blocks():
         s = regret(streamed_bandit(rows, theta, noise))
-        assert s.status is ao.Status.CERTIFIED and s.program.blocks is not None
+        assert s.status is ao.Status.CERTIFIED and s.program._blocks is not None
         check_consistency(s)
         assert agree(s, whole)
         proven, exact = s.verify(), s.verify(exact=True)
@@ -194,7 +194,7 @@ def test_proofs_of_arms_in_blocks_hold_their_variances(tmp_path):
 def test_many_arms_with_variances_of_their_own():
     large = np.random.default_rng(0).normal(size=(700_000, 3))
     s = ao.solve(ao.programs.regret(ao.LinearBandit(large, [1.0, 0.0, 0.0], np.linspace(1, 2, len(large)))))
-    assert s.program.blocks is not None and s.status is ao.Status.CERTIFIED
+    assert s.program._blocks is not None and s.status is ao.Status.CERTIFIED
 
 
 def test_reports_and_audits_weigh_pulls_by_precision():

@@ -158,7 +158,7 @@ def test_designs_of_arms_in_blocks(method):
     arms = np.random.default_rng(11).normal(size=(400, 4))
     with in_blocks():
         s = ao.solve(ao.programs.g_optimal(arms), method)
-        assert s.program.blocks is not None
+        assert s.program._blocks is not None
     assert s.method == ("active-set" if method == "active-set" else "design")
     assert s.status is ao.Status.CERTIFIED and s.lower <= 4.0 <= s.upper
     inside = ao.solve(ao.programs.g_optimal(arms), "design")

@@ -82,15 +82,15 @@ def test_every_solution_knows_its_arms(made):
 def test_a_streamed_program_that_is_changed_is_one_of_arrays():
     with in_blocks():
         program = ao.programs.regret(ao.LinearBandit(ARMS, THETA))
-        assert program.blocks is not None
+        assert program._blocks is not None
         bounded = dataclasses.replace(program, upper=np.where(program.costs > 0, 1e6, np.inf))
-    assert bounded.blocks is None
+    assert bounded._blocks is None
     assert bounded.bounded
     assert not program.bounded
     for name in ("features", "costs", "targets", "radii", "lower", "target_arms"):
         assert np.array_equal(getattr(bounded, name), getattr(program, name))
     restored = pickle.loads(pickle.dumps(program))
-    assert restored.blocks is not None
+    assert restored._blocks is not None
     assert np.array_equal(restored.features, program.features)
 
 

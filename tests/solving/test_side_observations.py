@@ -80,7 +80,7 @@ def test_thousands_of_arms_are_certified_without_an_array_of_rows(shows_itself, 
     seen = csr_matrix(variances)
     seen.eliminate_zeros()
     program = ao.programs.side_observations(means, seen)
-    assert program.sightings is not None and (program.n_arms, program.n_targets, program.dim) == (k, k - 1, k)
+    assert program._sightings is not None and (program.n_arms, program.n_targets, program.dim) == (k, k - 1, k)
     steps = []
     found = ao.solve(program, callback=steps.append)
     assert found.status is ao.Status.CERTIFIED and found.method == "linear-program" and steps
@@ -90,7 +90,7 @@ def test_thousands_of_arms_are_certified_without_an_array_of_rows(shows_itself, 
     found.save(tmp_path / "proof.json")
     again = ao.load_solution(tmp_path / "proof.json")
     assert (again.lower, again.upper, again.status) == (found.lower, found.upper, found.status)
-    assert again.program.sightings is not None
+    assert again.program._sightings is not None
 
 
 def test_sparse_and_dense_variances_make_the_same_program():

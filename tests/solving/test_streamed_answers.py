@@ -53,7 +53,7 @@ def test_blocks_give_what_the_whole_array_gives(bandit):
 def test_designs_over_blocks_have_the_rank_as_their_value(bandit):
     with in_blocks():
         s = ao.solve(ao.programs.g_optimal(np.array(bandit.arms)))
-    assert s.program.blocks is not None
+    assert s.program._blocks is not None
     assert agree(s, ao.solve(ao.programs.g_optimal(bandit.arms)))
     assert answered(s)
     assert s.value == pytest.approx(bandit.rank, rel=1e-7)

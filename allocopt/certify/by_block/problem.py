@@ -42,9 +42,9 @@ class StreamedProblem:
     """A program over blocks of arms in canonical form, of which a part is looked at at a time."""
 
     def __init__(self, program: AllocationProgram) -> None:
-        assert program.blocks is not None
+        assert program._blocks is not None
         self.program = program
-        self.blocks = program.blocks
+        self.blocks = program._blocks
         self.store = self.blocks.store
         self.n_arms = program.n_arms
         self.store.check_unchanged()

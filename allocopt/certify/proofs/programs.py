@@ -180,7 +180,7 @@ def _rebuild_from_bandit(kind: str, described: dict[str, Any]) -> AllocationProg
         described.get("labels"),
     )
     if kind == "semi_bandit":
-        program = semi_bandit(bandit.arms, bandit.theta, bandit.one_variance("semi-bandits"), bandit.labels)
+        program = semi_bandit(bandit.arms, bandit.theta, bandit._one_variance("semi-bandits"), bandit.labels)
         if not np.array_equal(program.free, bandit.optimal_arms):
             raise InvalidProof(f"optimal_arms: expected {program.free.tolist()}, got {bandit.optimal_arms.tolist()}")
         return program

@@ -58,7 +58,7 @@ def proof_document(solution: Solution, witness: Quotient | None = None) -> dict[
     """The content of a proof file; ``witness`` is the quotient that the solution's assumptions are about, if not that of `reduce`."""
     solution = _gathered(solution)
     program = solution.program
-    if witness is None and program.blocks is not None and solution.assumptions:
+    if witness is None and program._blocks is not None and solution.assumptions:
         # arms that depend on each other up to rounding were judged by a sample: the file judges them as it lists them
         given = solution.allocation, solution.multipliers
         solution = recertify(program, *given, solution.method, solution.tol, dict(solution.stats))
@@ -98,7 +98,7 @@ def _by_target(solution: Solution) -> Array:
 
 def _gathered(solution: Solution) -> Solution:
     """The solution with its arms in this process, where they are on a cluster."""
-    blocks, origin = solution.program.blocks, solution.program.origin
+    blocks, origin = solution.program._blocks, solution.program.origin
     if blocks is None or not isinstance(blocks.store, DaskArms):
         return solution
     arms = blocks.store.gathered("a proof file, or an exact proof,")
@@ -131,9 +131,9 @@ def _same_program(bandit: LinearBandit, program: AllocationProgram) -> Allocatio
 def _witness(solution: Solution) -> Quotient:
     """The quotient for the arms in use: where some may be left out because of bounds, these may span less than all do."""
     program = solution.program
-    if program.sightings is not None:
-        return _witness_by_sight(program.sightings)
-    if program.blocks is not None and program.kind != "general" and not solution.assumptions:
+    if program._sightings is not None:
+        return _witness_by_sight(program._sightings)
+    if program._blocks is not None and program.kind != "general" and not solution.assumptions:
         return StreamedProblem(program).witness  # the same, without arrays of all arms
     unused = solution.allocation == 0
     limited = program.kind == "general" or program.constraints is not None
@@ -159,7 +159,7 @@ def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosu
     """The interval that the referee proves for a solution; only the two ends are rounded, outwards, to doubles."""
     if precision is not None:
         raise InvalidOption("precision: expected none with exact=True, which works in rationals")
-    if solution.program.sightings is not None:  # the referee would list every row in full
+    if solution.program._sightings is not None:  # the referee would list every row in full
         raise InvalidOption(
             "exact: expected False for side observations of so many arms; verify() proves them in balls"
         )

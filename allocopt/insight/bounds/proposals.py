@@ -97,7 +97,7 @@ def _evenly(held: Hypothesis) -> list[Array]:
     """Alternatives against a policy that plays all arms alike: where no solution of a program can be had."""
     radii, advantages = cheapest_alternatives(held, 0.5 * held.n * held.bandit.gap_min)
     asked = np.flatnonzero(np.isfinite(radii))
-    targets = held.bandit.arms_in_memory[held.suboptimal[asked]] - held.bandit.best_row
+    targets = held.bandit.arms_in_memory[held.suboptimal[asked]] - held.bandit._best_row
     weights = np.full(held.bandit.n_arms, 1.0)
     reach = (held.bandit.gaps[held.suboptimal] + advantages)[asked]
     return _cheapest(held.features, weights, np.zeros(held.bandit.n_arms, dtype=bool), targets, reach)
@@ -126,7 +126,7 @@ def cheapest_alternatives(held: Hypothesis, value: float) -> tuple[Array, Array]
 def _solution(held: Hypothesis, asked: IntArray, radii: Array, most: float) -> Solution | None:
     """Of the allocation program with at most so many pulls of optimal arms; None where no number of pulls is enough (LB = ∞)."""
     bandit = held.bandit
-    targets = bandit.arms_in_memory[held.suboptimal[asked]] - bandit.best_row
+    targets = bandit.arms_in_memory[held.suboptimal[asked]] - bandit._best_row
     upper = np.full(bandit.n_arms, np.inf)
     if most <= _CAPPED_UP_TO:
         best = bandit.optimal_arms

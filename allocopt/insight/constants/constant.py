@@ -42,6 +42,13 @@ class Verdict(enum.Enum):
 class Number:
     """A value as it is printed, digit by digit.
 
+    Attributes
+    ----------
+    digits : str
+        What is printed.
+    exact : bool
+        Whether it is stated as exact: a closed form, or a theorem.
+
     Examples
     --------
     >>> Number("27.8697").half_unit
@@ -70,7 +77,12 @@ class Number:
 class Shares:
     """An allocation as it is printed: the share of each arm in the total, digit by digit; arms not listed have none.
 
-    ``partial``: only some of the shares are printed, so that they can be compared but not played.
+    Attributes
+    ----------
+    digits : mapping
+        Arm → its share as it is printed.
+    partial : bool
+        Whether only some of the shares are printed, so that they can be compared but not played.
     """
 
     digits: Mapping[int, str]
@@ -104,7 +116,33 @@ def half_unit(digits: str) -> Fraction:
 
 @dataclass(frozen=True)
 class Constant:
-    """One row of the page."""
+    """One row of the page.
+
+    Attributes
+    ----------
+    name : str
+        Its name, for `allocopt.constants.named` and ``allocopt constants``.
+    group : str
+        Which part of the page it is in; its proof file is proofs/<group>/<name>.json.
+    source : str
+        Who published it.
+    place : str
+        Where in the source it is printed.
+    quantity : str
+        What the number is, in words.
+    printed : Number, Shares or None
+        What is printed; None where the source has the instance only.
+    instance : str
+        The instance in words; ``program`` is the same in code.
+    program : callable
+        Makes the program whose value the number should be.
+    remark : str
+        How to check it by hand, and what is wrong where something is.
+    belongs_to : str or None
+        The row whose instance has the printed number, where that is known.
+    wording : str or None
+        How the number is written in the source, where not as plain digits.
+    """
 
     name: str
     group: str
@@ -143,12 +181,19 @@ class Constant:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a proof says of a row."""
+    """What a proof says of a row.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Whether the printed number is right.
+    difference : float or None
+        (printed − proven)/proven for a number; for shares what they cost more than the optimum, relatively; None where there
+        is nothing to compare.
+    """
 
     verdict: Verdict
     difference: float | None
-    """(printed − proven)/proven for a number; for shares what they cost more than the optimum, relatively; None where
-    there is nothing to compare."""
 
 
 def finding(constant: Constant, solution: Solution) -> Finding:

@@ -31,7 +31,17 @@ CONSTANTS: tuple[Constant, ...] = (*REGRET, *IDENTIFICATION, *DESIGNS)
 
 @dataclass(frozen=True)
 class Proven:
-    """A row with what its proof file proves."""
+    """A row with what its proof file proves.
+
+    Attributes
+    ----------
+    constant : Constant
+        The row.
+    solution : Solution
+        What the proof file holds, certified anew when it was read.
+    finding : Finding
+        What that says of the printed number.
+    """
 
     constant: Constant
     solution: Solution

@@ -64,14 +64,9 @@ class Hardness(Tabular):
     ``proven`` and ``status``; ``informative`` arms, played for what they tell; ``confusing`` arms, whose constraints are tight,
     and the ``alternatives`` θ' that confuse; ``gradient`` and ``gap_derivatives``, what c depends on; ``leave_one_out``, c without
     each arm; ``price_of_optimism(a)``; ``geometry`` and ``warnings``.
-
-    Attributes
-    ----------
-    at : Optimum
-        The certified optimum that everything else is derived from: ``at.solution`` and the canonical problem behind it.
     """
 
-    at: Optimum = field(repr=False)
+    _at: Optimum = field(repr=False)
     """The optimum everything else is derived from."""
     _optimistic: dict[float, Solution] = field(default_factory=dict, repr=False)
     """Solutions of the optimism program by width, kept once they are computed."""
@@ -81,12 +76,12 @@ class Hardness(Tabular):
     @property
     def bandit(self) -> LinearBandit:
         """The instance."""
-        return self.at.bandit
+        return self._at.bandit
 
     @property
     def solution(self) -> Solution:
         """The certified solution of the regret program; idle arms are exactly 0 in it."""
-        return self.at.solution
+        return self._at.solution
 
     @property
     def constant(self) -> float:
@@ -132,7 +127,7 @@ class Hardness(Tabular):
     @cached_property
     def best_arm(self) -> Solution | None:
         """The solution of the best-arm program; None where different arms tie, since no data tells them apart."""
-        tied = self.at.vectors[self.bandit.optimal_arms]
+        tied = self._at.vectors[self.bandit.optimal_arms]
         return solve(best_arm(self.bandit), tol=self.solution.tol) if (tied == tied[0]).all() else None
 
     @property
@@ -144,7 +139,7 @@ class Hardness(Tabular):
         """The certified solution of the optimism program of that width: what any such algorithm pays at least."""
         width = positive_number("width", width, InvalidOption)
         if width not in self._optimistic:
-            self._optimistic[width] = optimistic(self.at, width)
+            self._optimistic[width] = optimistic(self._at, width)
         return self._optimistic[width]
 
     def price_of_optimism(self, width: float) -> float:
@@ -167,23 +162,23 @@ class Hardness(Tabular):
     @cached_property
     def informative(self) -> tuple[Informative, ...]:
         """The arms of the support, the largest share of the regret first."""
-        return informative(self.at)
+        return informative(self._at)
 
     @cached_property
     def confusing(self) -> tuple[Confusing, ...]:
         """The arms whose constraints are tight, the largest multiplier first."""
-        return confusing(self.at)
+        return confusing(self._at)
 
     @cached_property
     def evidence(self) -> Array:
         """For every arm ½||θ − θ'||²_{H(α)}/σ² of its most confusing alternative: 1 on the confusing arms, more elsewhere; inf
         on optimal arms and on those that no θ' with the same optimal means makes better."""
-        return confusing_parameters.evidence(self.at)
+        return confusing_parameters.evidence(self._at)
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """The most confusing alternative of each confusing arm, in the order of ``confusing``."""
-        return confusing_parameters.alternatives(self.at, [entry.arm for entry in self.confusing])
+        return confusing_parameters.alternatives(self._at, [entry.arm for entry in self.confusing])
 
     def alternative(self, arm: int) -> Alternative:
         """The most confusing alternative of any suboptimal arm.
@@ -195,12 +190,12 @@ class Hardness(Tabular):
         >>> a.theta.round(9), round(a.evidence, 9)
         (array([1. , 0.5]), 1.0)
         """
-        return confusing_parameters.alternatives(self.at, [self._arm(arm)])[0]
+        return confusing_parameters.alternatives(self._at, [self._arm(arm)])[0]
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """∂c/∂Δ and ∇_θ c, with what is to be said about them."""
-        return derivatives.sensitivity(self.at)
+        return derivatives.sensitivity(self._at)
 
     @property
     def gradient(self) -> Array | None:
@@ -226,12 +221,12 @@ class Hardness(Tabular):
     def _removals(self, step: StepCallback) -> list[Removal]:
         """What `leave_one_out` lists, in the order of the arms; each is computed once, after ``step`` was told."""
         optimal = self.bandit.optimal_arms
-        pivots = optimal if len(optimal) == 1 else np.array(self.at.reduction.quotient.pivot_arms, dtype=np.int64)
+        pivots = optimal if len(optimal) == 1 else np.array(self._at.reduction.quotient.pivot_arms, dtype=np.int64)
         arms = np.unique(np.concatenate([self.solution.support, self.solution.binding, pivots])).tolist()
         for done, arm in enumerate(arms):
             if arm not in self._removed:
                 step(f"without {self.label(arm)}", done, len(arms))
-                self._removed[arm] = removal(self.at, arm)
+                self._removed[arm] = removal(self._at, arm)
         return [self._removed[arm] for arm in arms]
 
     def without(self, arm: int) -> Solution:
@@ -254,7 +249,7 @@ class Hardness(Tabular):
         if not isinstance(label, str):
             raise InvalidInstance(f"label: expected a text, got {label!r}")
         labels = None if old.labels is None else (*old.labels, label)
-        arms = np.concatenate([self.at.vectors, row[None, :]])
+        arms = np.concatenate([self._at.vectors, row[None, :]])
         arms.flags.writeable = False  # so that the bandit shares it
         each = old.variances
         noise = old.noise_variance if each is None else np.append(each, each.max())
@@ -281,7 +276,7 @@ class Hardness(Tabular):
     @cached_property
     def geometry(self) -> Geometry:
         """Gaps and directions in numbers."""
-        return geometry(self.at)
+        return geometry(self._at)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

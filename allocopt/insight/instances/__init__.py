@@ -67,6 +67,17 @@ class Parameter(NamedTuple):
 class Family:
     """A named family of instances.
 
+    Attributes
+    ----------
+    name : str
+        Its name on the command line and in studies.
+    build : callable
+        Makes the instance from scalars given by keyword.
+    summary : str
+        What its instances are, in a sentence.
+    closed_form : callable or None
+        c from the same parameters (None for those it does not cover), where a closed form is known.
+
     Examples
     --------
     >>> FAMILIES["hypercube"].parameters["scale"]

@@ -39,6 +39,27 @@ ROW_GIGABYTES = 4.0
 class StudySpec:
     """A sweep: which family of instances, at which parameters, and which quantities of each. Made by `from_toml` or `from_dict`.
 
+    Attributes
+    ----------
+    name : str
+        What the study is called.
+    source : Family or function
+        What makes an instance from its parameters.
+    design : sequence of mappings
+        The parameters of each instance.
+    quantities : tuple of str
+        What is computed of each instance.
+    tol : float
+        The relative gap that is asked for.
+    method : str
+        The method of `solve`.
+    width : float, str or None
+        The confidence width of "optimism" and "price": a number, or the name of the parameter that it is.
+    row_seconds, row_gigabytes : float
+        What an instance that a user's function makes may take, in time and memory, before it is a FAILED row.
+    document : mapping or None
+        The spec as it was given, in plain data.
+
     Examples
     --------
     >>> spec = StudySpec.from_dict({
@@ -57,12 +78,9 @@ class StudySpec:
     tol: float = DEFAULT_TOL
     method: str = "auto"
     width: float | str | None = None
-    """The confidence width of "optimism" and "price": a number, or the name of the parameter that it is."""
     row_seconds: float = ROW_SECONDS
-    """What an instance that a user's function makes may take, in time and memory, before it is a FAILED row."""
     row_gigabytes: float = ROW_GIGABYTES
     document: Mapping[str, Any] | None = None
-    """The spec as it was given, in plain data."""
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> StudySpec:

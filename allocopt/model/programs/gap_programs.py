@@ -79,7 +79,7 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     AllocationProgram(regret, n_arms=3, n_targets=2, dim=2)
     """
     b = check_bandit(bandit)
-    if b.store is not None:
+    if b._store is not None:
         return _streamed_regret(b, Origin("regret", b))
     scale, origin = half_precision(b.noise_variance), Origin("regret", b)
     return _arm_program(b.arms, b.gaps, scale, origin, variances=b.variances, checked=True)
@@ -134,15 +134,15 @@ def contextual(bandit: ContextualBandit, budget: float | None = None) -> Allocat
 
 def _streamed_regret(bandit: LinearBandit, origin: Origin, **bounds: Any) -> AllocationProgram:
     """The regret program over blocks of arms; ``bounds`` are those of `ArmBlocks`."""
-    assert bandit.store is not None
-    if bandit.survey.largest == 0.0:
+    assert bandit._store is not None
+    if bandit._survey.largest == 0.0:
         check_different(np.zeros((1, bandit.dim)))
-    rule = GapRule(bandit.theta, bandit.best_row)
+    rule = GapRule(bandit.theta, bandit._best_row)
     scale = half_precision(bandit.noise_variance)
     blocks = ArmBlocks(
-        bandit.store, bandit.survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances, **bounds
+        bandit._store, bandit._survey, rule, None, bandit.optimal_arms, scale, bandit, bandit.variances, **bounds
     )
-    return AllocationProgram.over(blocks, origin)
+    return AllocationProgram._over(blocks, origin)
 
 
 def _streamed_with_gaps(
@@ -156,7 +156,7 @@ def _streamed_with_gaps(
         in_range("gaps", gaps, InvalidInstance, each=True)
         free = np.flatnonzero(gaps == 0)
         report = with_gaps(report, gaps, store.shape[1])
-    return AllocationProgram.over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
+    return AllocationProgram._over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
 def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0) -> AllocationProgram:
@@ -260,7 +260,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     b = check_bandit(bandit)
     a = positive_number("width", width, InvalidOption)
     in_range("width", np.array([a]), InvalidOption)
-    if b.store is not None and a >= _ALWAYS_FEASIBLE:
+    if b._store is not None and a >= _ALWAYS_FEASIBLE:
         return _streamed_regret(b, Origin("optimism", b, number=a), width=a)
     in_range("gaps", b.gaps, InvalidInstance, each=True)
     upper = np.full(b.n_arms, np.inf)
@@ -300,7 +300,7 @@ def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationPro
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
-    if bandit.store is not None:
+    if bandit._store is not None:
         extremes = np.array([pulls.max(), pulls.min(initial=pulls.max(), where=pulls > 0)])
         in_range("lower", extremes / log_n, InvalidProgram, power=4)
         given = pulls if pulls.any() else None

@@ -91,10 +91,10 @@ def _good_arm(bandit: LinearBandit, arms: Array, epsilon: float, answer: int | N
     """`best_arm` with an ε: the program of one answer, and the other correct ones where none was asked for."""
     check_different(arms)
     in_range("epsilon", np.array([epsilon]), InvalidOption)
-    correct = np.flatnonzero(leads(arms, -bandit.theta, bandit.best_row, epsilon) > 0)  # μ_i + ε > max μ
+    correct = np.flatnonzero(leads(arms, -bandit.theta, bandit._best_row, epsilon) > 0)  # μ_i + ε > max μ
     first = {arms[i].tobytes(): i for i in reversed(correct.tolist())}  # copies are one answer
     answers = tuple(sorted(first.values())) if answer is None and len(first) > 1 else ()
-    chosen = first[bandit.best_row.tobytes()] if answer is None else _checked_answer(answer, correct, bandit, epsilon)
+    chosen = first[bandit._best_row.tobytes()] if answer is None else _checked_answer(answer, correct, bandit, epsilon)
     others = np.flatnonzero((arms != arms[chosen]).any(axis=1))
     distances = leads(arms[others], bandit.theta, arms[chosen], epsilon)
     in_range("gaps", distances, InvalidInstance, each=True)
@@ -270,7 +270,7 @@ def duelling(bandit: LinearBandit) -> AllocationProgram:
     """
     b = check_bandit(bandit)
     arms, gaps = b.arms_in_memory, b.gaps
-    noise = b.one_variance("duels, whose noise is not that of an arm")
+    noise = b._one_variance("duels, whose noise is not that of an arm")
     check_learnable(arms, gaps)
     in_range("gaps", gaps, InvalidInstance, each=True)
     best = _unique_best(b, arms)

@@ -139,7 +139,7 @@ class SightedArray(Lazy):
 def sightings_of(program: Any) -> Sightings | None:
     """Who shows whom, of a program whose arrays are those of its origin: `dataclasses.replace` may have put others there."""
     seen: Sightings | None = program.origin.sightings
-    if seen is None or program.sightings is not None:  # arrays that were never made were never replaced
+    if seen is None or program._sightings is not None:  # arrays that were never made were never replaced
         return seen
     gaps = program.origin.bandit.gaps
     variances = 1.0 if program.noise_variance is None else program.noise_variance

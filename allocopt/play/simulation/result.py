@@ -43,6 +43,7 @@ class SimulationResult(Tabular):
     bandit : LinearBandit or ContextualBandit
         With contexts, "arm" below means a pair (context, arm), as the bandit numbers them.
     horizon : int
+        n: the rounds of every run.
     seed : mapping
         ``entropy`` and ``spawn_key`` of the numpy SeedSequence: the same seed gives the same result again.
     times : array, shape (m,)

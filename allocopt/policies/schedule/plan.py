@@ -114,7 +114,7 @@ def _level(program: AllocationProgram, n: int, level: Any, constant: float) -> f
 
 def _rank(program: AllocationProgram) -> int:
     bandit = program.origin.bandit
-    if program.sightings is not None:  # whose arms are unit vectors
+    if program._sightings is not None:  # whose arms are unit vectors
         return program.dim
     return len(spanning_coordinates(program.features)) if bandit is None else bandit.rank
 

@@ -28,7 +28,7 @@ MOST_ARMS = 100  # the compiled method takes all arms at once, O(k³) a step: mo
 
 def does_not_fit(program: AllocationProgram) -> str | None:
     """Why a program is not for compiled code; None where it is."""
-    if program.blocks is not None:
+    if program._blocks is not None:
         return "arms that are not in memory"
     if program.n_arms > MOST_ARMS:
         return f"more than {MOST_ARMS} arms"

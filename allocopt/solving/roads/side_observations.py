@@ -29,7 +29,7 @@ def answer_by_sight(
     These take programs of few rows, those with linear constraints, what is not certified here, and what was asked for with a method
     or a start (not ``any_way``).
     """
-    at_hand = program.sightings is None
+    at_hand = program._sightings is None
     if not at_hand and not any_way:
         raise MethodUnavailable("method and start: expected neither for side observations of so many arms")
     if at_hand and (not any_way or program.bounded or program.n_rows <= _FEW_ROWS):

@@ -31,6 +31,6 @@ def check_start(start: Any, program: AllocationProgram, asked: Method | None) ->
 
 def _multipliers(program: AllocationProgram) -> str:
     """What a program's multipliers belong to."""
-    if program.blocks is not None or program.target_arms is not None:
+    if program._blocks is not None or program.target_arms is not None:
         return "of arms"
     return f"of its own ({program.n_targets})"

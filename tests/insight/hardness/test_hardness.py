@@ -395,7 +395,7 @@ def test_large_sets_seen_block_by_block_give_the_same_report(monkeypatch):
     monkeypatch.setattr("allocopt.model.arms.opening.LARGE", 100)
     monkeypatch.setattr("allocopt.model.arms.opening.MANY", 100)
     stored = hardness(ao.LinearBandit(unit.arms, unit.theta))
-    assert stored.bandit.store is not None
+    assert stored.bandit._store is not None
     assert stored.gradient == pytest.approx(plain.gradient, rel=1e-8)
     assert [a.arm for a in stored.alternatives] == [a.arm for a in plain.alternatives]
     assert [r.value for r in stored.leave_one_out] == pytest.approx([r.value for r in plain.leave_one_out], rel=3e-8)

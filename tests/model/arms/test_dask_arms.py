@@ -64,7 +64,7 @@ def test_a_dask_array_of_whole_blocks_gives_the_same_bits(tmp_path):
             array = dask_npy(path, chunk_rows=rows)
             assert array.chunks[0][0] == min(rows, 211)
             bandit = ao.LinearBandit(array, theta)
-            assert isinstance(bandit.store, DaskArms)
+            assert isinstance(bandit._store, DaskArms)
             s = regret(bandit)
             assert same_interval(s, listed)
             assert np.array_equal(s.allocation, ao.regret_constant(np.load(path), theta).allocation)

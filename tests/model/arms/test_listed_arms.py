@@ -64,7 +64,7 @@ def test_other_numbers_become_doubles_before_anyone_subtracts_them(dtype):
 def test_a_writeable_array_below_the_size_for_sharing_is_copied():
     arms = np.random.default_rng(0).normal(size=(20_000, 20))
     bandit = ao.LinearBandit(arms, np.ones(20))
-    assert bandit.store is not None
+    assert bandit._store is not None
     assert not np.shares_memory(bandit.arms, arms)
     before = bandit.means.copy()
     arms[:] = 0.0
@@ -103,12 +103,12 @@ def test_a_set_is_large_from_100000_entries_and_ten_thousand_arms():
     assert open_store(arms.reshape(-1, 20 * 21)) is None
     assert open_store(arms.tolist()[:10]) is None
     s = ao.regret_constant(arms, theta, tol=1e-6)
-    assert s.program.blocks is not None
+    assert s.program._blocks is not None
     assert s.status is ao.Status.CERTIFIED
     assert s.stats["passes"] <= 4
     with never_in_blocks():
         dense = ao.LinearBandit(arms, theta)
-        assert dense.store is None
+        assert dense._store is None
         assert agree(s, regret(dense, tol=1e-6))
     check_consistency(s)
 

@@ -138,7 +138,7 @@ def _level(bandit: LinearBandit, solution: Solution) -> tuple[float, str]:
         level = solution.program.origin.number
         assert level is not None
         return level, f"f_n = {number(level)}"
-    variance = 1.0 if solution.program.noise_variance is not None else bandit.one_variance("this picture")
+    variance = 1.0 if solution.program.noise_variance is not None else bandit._one_variance("this picture")
     return 2.0 * variance, "2" if variance == 1 else f"2σ² = {number(2 * variance)}"
 
 
