@@ -221,7 +221,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
 
 def resident() -> float:
     """MB of this process in memory."""
-    return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return float(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def measured(name: str, size: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def in_process(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict
 def memory() -> dict[str, float]:
     """VmRSS, RssAnon and RssFile of this process in MB."""
     found = {}
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         name, _, value = line.partition(":")
         if name in ("VmRSS", "RssAnon", "RssFile"):
             found[name] = float(value.split()[0]) * 1024 / 1e6

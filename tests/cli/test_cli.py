@@ -415,7 +415,7 @@ def test_notes_and_reasons_reach_the_reader(files):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("extra", [[], ["--json"]])
 def test_output_that_cannot_be_written_is_one_error_line(files, extra):
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         result = run("solve", files / "i.json", *extra, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode != 0
     assert "Traceback" not in result.stderr

@@ -228,7 +228,7 @@ def _print_error(kind: str, message: str) -> None:
 
 def _give_up_output() -> None:
     """Standard output leads nowhere from here on: the interpreter must not complain again at its end."""
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _unraisable(event: Any) -> None:

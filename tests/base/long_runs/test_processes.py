@@ -52,7 +52,7 @@ def test_a_process_that_is_killed_while_it_loads_is_no_fault_of_its_call(tmp_pat
 
     def warm_up():
         if len(os.listdir(place)) < 5:
-            open(os.path.join(place, str(os.getpid())), "w").close()
+            open(os.path.join(place, str(os.getpid())), "w", encoding="utf-8").close()
             os._exit(9)
 
     found = list(outcomes(divmod, [(7, 3)], 1, lambda _: Limits(), warm_up=warm_up))
@@ -85,7 +85,7 @@ def within(seconds, condition):
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as stat:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False

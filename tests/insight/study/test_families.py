@@ -77,7 +77,7 @@ def test_names_of_files_that_are_no_text_are_spelled_out(tmp_path):
     folder.mkdir()
     good = json.dumps({"arms": [[1, 0], [0, 1]], "theta": [1, 0]})
     for name, content in ((b"a\xff.json", good), (b"b\xfe.json", "{")):
-        with open(os.fsencode(folder) + b"/" + name, "w") as out:
+        with open(os.fsencode(folder) + b"/" + name, "w", encoding="utf-8") as out:
             out.write(content)
     rows = as_dicts(study({"family": {"instances": str(folder)}, "quantities": ["c"]}, tmp_path / "s"))
     assert [row["source"] for row in rows] == ["a\\udcff.json", "b\\udcfe.json"]

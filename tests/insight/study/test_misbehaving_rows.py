@@ -107,7 +107,7 @@ def test_a_process_that_somebody_kills_costs_no_row(tmp_path):
 
     def family(seed):
         with contextlib.suppress(FileExistsError):
-            open(os.path.join(folder, str(seed)), "x").close()
+            open(os.path.join(folder, str(seed)), "x", encoding="utf-8").close()
             os.kill(os.getpid(), signal.SIGKILL)
         return random_unit(2, 4, seed)
 

@@ -60,7 +60,7 @@ def test_work_is_done_where_the_client_says(client, tmp_path):
     folder = str(tmp_path)
 
     def noting(rows):
-        open(os.path.join(folder, threading.current_thread().name), "w").close()
+        open(os.path.join(folder, threading.current_thread().name), "w", encoding="utf-8").close()
         return rows
 
     arms, theta = unit_arms(4, 90)
@@ -257,7 +257,7 @@ def test_arms_that_differ_each_time_are_named_before_all_are_looked_at(client, t
     folder = str(tmp_path)
 
     def unseeded(rows):
-        open(os.path.join(folder, str(time.time_ns())), "w").close()
+        open(os.path.join(folder, str(time.time_ns())), "w", encoding="utf-8").close()
         return np.random.default_rng().normal(size=rows.shape)
 
     array = da.zeros((200, 3), chunks=(10, 3)).map_blocks(unseeded, dtype=float, meta=np.empty((0, 0)))

@@ -168,7 +168,7 @@ def test_a_cluster_gives_the_same_bits_even_if_a_worker_dies_in_the_middle_of_a_
             def fragile(rows, armed, dead):
                 if os.path.exists(armed):
                     try:
-                        open(dead, "x").close()  # one of the workers only, even if both are here
+                        open(dead, "x", encoding="utf-8").close()  # one of the workers only, even if both are here
                     except FileExistsError:
                         return rows
                     os.kill(os.getpid(), signal.SIGKILL)
