@@ -55,21 +55,18 @@ class AllocationProgram:
     lower, upper : array_like, shape (k,), optional
         0 <= l <= u <= inf; by default 0 and inf.
     noise_variance : float or array_like, shape (k,), optional
-        σ_i² > 0, by default 1. The certificate takes them as they are: no feature is divided by a rounded σ_i. Where arms
+        σ_i² > 0, by default 1 (None where all are 1). The certificate takes them as they are: no feature is divided by a rounded σ_i. Where arms
         show several things, one for each row is possible, too, as a list with a number or a list for each arm.
     owners : array_like of int, optional
-        Where ``features`` are the rows of matrices already: the arm of each row, in increasing order.
+        Where ``features`` are the rows of matrices already: the arm of each row, in increasing order. None: one row each.
     constraints : tuple (B, b), optional
         Bα <= b, with B of shape (n, k), an array or a matrix of `scipy.sparse`. A floor is a row with −1, a band two rows. (An
         equality is a band of width 0, which few allocations in doubles are in exactly: make it as wide as you can bear.) An arm of
         cost 0 that occurs in a row is not free.
-
-    Attributes
-    ----------
     target_arms : array of int or None
         The arm of each target, in increasing order, where targets belong to arms (as in regret programs).
     origin : Origin
-        What a named program was made from: its ``kind``, ``bandit``, and further arguments, as records and proof files hold it.
+        What a named program was made from: its ``kind``, ``bandit``, and further arguments.
 
     Examples
     --------
@@ -107,12 +104,9 @@ class AllocationProgram:
     lower: Array = field(default=cast(Array, None))  # filled in below
     upper: Array = field(default=cast(Array, None))
     target_arms: IntArray | None = field(default=None, repr=False)
-    """For programs whose targets belong to arms: the arm of each target."""
     origin: Origin = field(default_factory=Origin, repr=False)
     noise_variance: Array | None = None
-    """σ_i², one per arm, or one per row where arms have several; None where all are 1."""
     owners: IntArray | None = None
-    """The arm of each row of ``features``; None where every arm has one row."""
     constraints: LinearConstraints | None = None
     _checked: InitVar[bool] = field(default=False, kw_only=True)
     """Whether all that is given is read-only, finite and in range already, with neither bounds nor rows: saves small programs time."""

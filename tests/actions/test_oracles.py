@@ -97,12 +97,12 @@ def test_grid_spanners(k):
 
 
 def test_a_billion_paths_take_seconds():
-    start = time.perf_counter()
+    start = time.process_time()
     oracle = graphs.shortest_path_oracle(grid(18), (0, 0), (17, 17))
     s = oracle_spanner(oracle, 2)
     assert oracle.count() == math.comb(34, 17) > 10**9
     assert s.dim == 290 and s.C <= 2 * (1 + 1e-8)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_negative_cycles_are_refused_and_other_directions_are_exact():
