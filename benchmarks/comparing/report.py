@@ -36,7 +36,11 @@ def machine() -> dict[str, str]:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text(encoding="utf-8").splitlines() if "model name" in line]
+        names = [
+            line.partition(":")[2].strip()
+            for line in cpuinfo.read_text(encoding="utf-8").splitlines()
+            if "model name" in line
+        ]
         model = names[0] if names else model
     versions = {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "cvxpy", "clarabel", "allocopt")}
     return {

@@ -18,7 +18,10 @@ BAD = [
     ("solve", "FILE: expected one"),
     ("solve i.json more.json", "more.json"),
     ("solve none.json", "none.json: no such file"),
-    ("solve folder", "folder"),
+    ("solve folder", "folder: expected a .json, .npz, .csv, .csv.gz, .parquet or .npy file, got a folder"),
+    ("solve armz.json", "got the entry \"armz\" (did you mean 'arms'?)"),
+    ("solve teta.json", "unknown entry \"teta\" (did you mean 'theta'?)"),
+    ("constants nothing-at-all", "names that `allocopt constants` lists"),
     ("solve broken.json", "line 1"),
     ("solve i.json --progam regret", "did you mean '--program'?"),
     ("solve i.json --program regrte", "did you mean 'regret'?"),
@@ -69,6 +72,7 @@ def folder(tmp_path, monkeypatch):
     for name, text in {
         "i.json": json.dumps(INSTANCE), "more.json": json.dumps(INSTANCE), "broken.json": "{", "words.txt": "1\ntwo\n",
         "theta.txt": "1 0\n", "arms.csv": "1,0\n0,1\n", "page.html": "mine",
+        "armz.json": '{"armz": [[1, 0]], "theta": [1, 0]}', "teta.json": '{"arms": [[1, 0]], "a": 1, "teta": [1, 0]}',
     }.items():  # fmt: skip
         (tmp_path / name).write_text(text)
     np.save(tmp_path / "arms.npy", np.eye(3))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidFile, InvalidOption, NotProven
+from allocopt.base.validation import did_you_mean
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.referee import judge, read
 from allocopt.insight.constants.constant import Constant, Finding, finding
@@ -59,7 +60,10 @@ def named(name: str) -> Constant:
     for constant in CONSTANTS:
         if constant.name == name:
             return constant
-    raise InvalidOption(f"name: expected one of {', '.join(c.name for c in CONSTANTS)}, got {name!r}")
+    hint = did_you_mean(name, [c.name for c in CONSTANTS])
+    raise InvalidOption(
+        f"name: expected one of the {len(CONSTANTS)} names that `allocopt constants` lists, got {name!r}{hint}"
+    )
 
 
 def proof_file(constant: Constant) -> Any:

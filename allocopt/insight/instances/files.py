@@ -17,7 +17,7 @@ import numpy as np
 from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidFile, InvalidInstance
 from allocopt.base.json_data import read_json
-from allocopt.base.validation import Array, matrix, vector, whole_number
+from allocopt.base.validation import Array, did_you_mean, matrix, vector, whole_number
 from allocopt.insight.instances.tables import (
     ReadProgress,
     exact_number,
@@ -69,7 +69,8 @@ def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Ins
     ending = "".join(source.suffixes[-2:]).lower()
     reader = readers.get(ending if ending == ".csv.gz" else source.suffix.lower())
     if reader is None:
-        raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {source.suffix or 'no extension'!r}")
+        got = "a folder" if source.is_dir() else repr(source.suffix or "no extension")
+        raise InvalidFile(f"{source}: expected a {_KNOWN} file, got {got}")
     entries = _read(source, reader)
     try:
         raw = entries.get("arms")
@@ -185,11 +186,14 @@ def _text_vector(source: Path) -> list[float | int]:
 
 def _read_json(source: Path) -> dict[str, Any]:
     content = read_json(source)
+    unknown = [name for name in sorted(content) if name not in _ENTRIES] if isinstance(content, dict) else []
+    near = next(((name, hint) for name in unknown if (hint := did_you_mean(name, _ENTRIES))), None)
     if not isinstance(content, dict) or ("arms" not in content and "contexts" not in content):
-        raise InvalidFile(f'{source}: expected a JSON object with "arms" (or "contexts") and "theta" (or "gaps")')
-    unknown = [name for name in sorted(content) if name not in _ENTRIES]
+        but = f', got the entry "{near[0]}"{near[1]}' if near else ""
+        raise InvalidFile(f'{source}: expected a JSON object with "arms" (or "contexts") and "theta" (or "gaps"){but}')
     if unknown:
-        raise InvalidFile(f'{source}: unknown entry "{unknown[0]}" (known: {", ".join(_ENTRIES)})')
+        name, hint = near or (unknown[0], f" (known: {', '.join(_ENTRIES)})")
+        raise InvalidFile(f'{source}: unknown entry "{name}"{hint}')
     if "arms" in content and "contexts" in content:
         raise InvalidFile(f"{source}: expected arms or contexts, got both")
     try:
