@@ -1,7 +1,9 @@
 """The documentation site. ``make docs`` builds it, offline; the source folder is the whole checkout, so that links between pages,
 measurements and the changelog are the same here and in the repository."""
 
+import os
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -55,6 +57,11 @@ templates_path = [str(ROOT / "docs" / "site" / "templates")]
 # Markdown and notebooks
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+# a kernel of these notebooks talks to this process alone; that it does so over TCP need not be said each time
+kernel_settings = Path(tempfile.mkdtemp(prefix="allocopt-docs-")) / "profile_default"
+kernel_settings.mkdir()
+(kernel_settings / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n", encoding="utf-8")
+os.environ.setdefault("IPYTHONDIR", str(kernel_settings.parent))
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")
 nb_execution_timeout = 600

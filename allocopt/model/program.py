@@ -55,8 +55,8 @@ class AllocationProgram:
     lower, upper : array_like, shape (k,), optional
         0 <= l <= u <= inf; by default 0 and inf.
     noise_variance : float or array_like, shape (k,), optional
-        σ_i² > 0, by default 1 (None where all are 1). The certificate takes them as they are: no feature is divided by a rounded σ_i. Where arms
-        show several things, one for each row is possible, too, as a list with a number or a list for each arm.
+        σ_i² > 0, by default 1 (kept as None). The certificate takes them as they are: no feature is divided by a rounded σ_i. Where
+        arms show several things, one for each row is possible, too, as a list with a number or a list for each arm.
     owners : array_like of int, optional
         Where ``features`` are the rows of matrices already: the arm of each row, in increasing order. None: one row each.
     constraints : tuple (B, b), optional

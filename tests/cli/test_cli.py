@@ -19,6 +19,7 @@ ARMS = [[1.0, 0.0], [0.0, 1.0], [0.75, 0.5]]
 THETA = [1.0, 0.0]
 COMMANDS = ("demo", "solve", "verify", "spanner", "schedule", "simulate", "hardness", "study")
 ROOT = Path(__file__).parents[2]
+HOME = str(Path(ao.__file__).parents[1])  # of the allocopt that is tested: the installed one, where there is one
 TIME = 60
 
 
@@ -29,7 +30,7 @@ def run(*arguments, cwd=None, **how):
         **{"capture_output": True, "text": True, "timeout": TIME, "check": False, "encoding": "utf-8", **how},
         cwd=cwd or ROOT,
         env={
-            **os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8",
+            **os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": HOME, "PYTHONIOENCODING": "utf-8",
             "COLUMNS": "120", "NO_COLOR": "1",
         },
     )  # fmt: skip

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -154,7 +155,7 @@ def test_a_module_of_the_users_own_counts_with_its_file_and_those_it_uses(tmp_pa
 
     def run():
         path = {
-            "PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}",
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
             "PYTHONHASHSEED": "random",
             "PYTHONDONTWRITEBYTECODE": "1",
         }

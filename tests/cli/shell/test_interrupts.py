@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import allocopt
 from allocopt.cli.shell import running
 
-ROOT = Path(__file__).parents[3]
+HOME = str(Path(allocopt.__file__).parents[1])
 # the line says that Python has started and the entry point has begun: what happens before is not ours
 START = "import os, allocopt.cli.main as m; m._on_interrupt(m._stop_at_once); os.write(1, b'started\\n'); m.main()"
 COMMANDS = {
@@ -36,7 +37,7 @@ def folder(tmp_path):
 
 
 def environment(**more):
-    return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **more}
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": HOME, "NO_COLOR": "1", **more}
 
 
 def interrupted(folder, line, seconds, begun=None):
