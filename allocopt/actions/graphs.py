@@ -110,6 +110,10 @@ class GraphArms(Tabular):
         }
         return Table("Arms of a graph", facts, columns)
 
+    def __repr__(self) -> str:
+        weighted = "" if self.theta is not None else ", without weights"
+        return f"GraphArms(n_arms={len(self.arms)}, dim={len(self.edges)}{weighted})"
+
 
 def path_arms(
     G: Any, source: Hashable, target: Hashable, *, k_best: int | None = None, weight: str = "weight", limit: int = LIMIT

@@ -74,6 +74,9 @@ class OracleSpanner(Tabular):
         columns = {"arm": [str(label) for label in self.labels], "length": np.linalg.norm(self.arms, axis=1)}
         return Table("Barycentric spanner of an oracle's arms", facts, columns)
 
+    def __repr__(self) -> str:
+        return f"OracleSpanner(dim={self.dim}, C={self.C:.6g}, swaps={self.swaps}, oracle_calls={self.oracle_calls})"
+
 
 def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
     r"""A C-approximate barycentric spanner from linear optimisation alone.

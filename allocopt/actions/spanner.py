@@ -35,6 +35,8 @@ _REFRESH = 32.0
 """Sum of the swap factors after which the updated coefficients are computed afresh: an update rounds by about 1e-16
 times its factor and these errors add up, so 32 keeps them near 1e-14, far below the slack."""
 
+_MOST_SHOWN = 12  # of its arms in a text
+
 
 @dataclass(frozen=True, eq=False)
 class Spanner(Tabular):
@@ -74,6 +76,10 @@ class Spanner(Tabular):
         facts = {"arms": self.dim, "largest coefficient": self.C, "swaps": self.swaps}
         largest = np.abs(self.coefficients).max(axis=0, initial=0.0)
         return Table("Barycentric spanner", facts, {"arm": self.indices, "largest coefficient": largest})
+
+    def __repr__(self) -> str:
+        few = ", ".join(map(str, self.indices[:_MOST_SHOWN].tolist())) + ", …" * (self.dim > _MOST_SHOWN)
+        return f"Spanner(indices=[{few}], C={self.C:.6g}, n_arms={len(self.coefficients)}, swaps={self.swaps})"
 
 
 @overload

@@ -106,7 +106,8 @@ def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) 
     if raw.dtype == object and raw.ndim and raw.size:
         raw = entries(name, raw, error, shape)
     if raw.dtype.kind not in "fiub":
-        raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}")
+        hint = "; write its .arms" if name == "arms" and hasattr(value, "arms") else ""
+        raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}{hint}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
     doubles = as_doubles(name, raw, error, given=value)

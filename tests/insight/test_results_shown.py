@@ -142,6 +142,12 @@ def test_a_figure_fits_the_width_and_can_be_drawn_into_given_axes(results, name)
     assert all(one.has_data() for one in np.ravel(axes))
 
 
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_result_in_a_terminal_is_a_line_or_two(results, name):
+    text = repr(results[name])
+    assert text.startswith(name) and len(text) <= 200 and "\n" not in text
+
+
 class TestIntervals:
     def test_bars_end_where_the_intervals_do(self):
         solution = ao.solve(ao.programs.regret(BANDIT), tol=1e-3)

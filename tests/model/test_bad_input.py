@@ -294,3 +294,12 @@ def test_a_huge_width_is_no_bound_at_all(width):
     else:
         assert s.value == pytest.approx(8, rel=1e-7)
         assert s.verify().midpoint == pytest.approx(8, rel=1e-7)
+
+
+def test_an_instance_in_place_of_its_arms_is_told_what_to_write():
+    bandit = ao.LinearBandit([[1, 0], [0, 1]], [1, 0])
+    for call in (ao.barycentric_spanner, ao.Allocator):
+        with pytest.raises(ao.InvalidInstance, match=r"got a LinearBandit; write its \.arms"):
+            call(bandit)
+    with pytest.raises(ao.InvalidInstance, match=r"got a list; write LinearBandit\(arms, theta\)"):
+        ao.hardness([[1, 0], [0, 1]])

@@ -388,6 +388,8 @@ def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callba
     [(1, 'informative', 200.0), (0, 'optimal', 2.020202), (2, 'confusing', 2.0)]
     """
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+        raise InvalidInstance(
+            f"bandit: expected a LinearBandit, got a {type(bandit).__name__}; write LinearBandit(arms, theta)"
+        )
     _ = bandit.arms_in_memory  # arms on a cluster are refused before anything is computed
     return Hardness(optimum(bandit, positive_number("tol", tol), callback))
