@@ -90,7 +90,8 @@ class OracleAllocation(Tabular):
         return Table("Allocation over an oracle's arms", facts, columns)
 
     def __repr__(self) -> str:
-        return f"OracleAllocation([{self.lower:.10g}, {self.upper:.10g}], support={len(self.gaps) - 1}, oracle_calls={self.oracle_calls})"
+        interval = f"[{self.lower:.10g}, {self.upper:.10g}]"
+        return f"OracleAllocation({interval}, support={len(self.gaps) - 1}, oracle_calls={self.oracle_calls})"
 
 
 def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, rounds: int = 20) -> OracleAllocation:
