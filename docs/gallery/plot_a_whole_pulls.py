@@ -13,7 +13,8 @@ bandit = ao.instances.random_unit(5, 20, seed=2)
 solution = ao.solve(ao.programs.regret(bandit))
 
 figure = Figure(figsize=(7, 3.4), layout="constrained")
-for axes, order in zip(figure.subplots(1, 2, sharey=True), ("explore-first", "tracking"), strict=True):
+panels = figure.subplots(1, 2, sharey=True)
+for axes, order in zip(panels, ("explore-first", "tracking"), strict=True):
     schedule = ao.Schedule.from_solution(solution, horizon=10**6, order=order)
     ao.plots.schedule_plan(schedule, ax=axes)
 
