@@ -142,12 +142,12 @@ class AllocationProgram:
             object.__setattr__(self, "upper", frozen(np.full(k, np.inf)))
         elif self._blocks is None and self._sightings is None:  # else they are made, and were checked, elsewhere
             self._check_arrays()
-        if self.kind != "general" and self.sightings is None:
+        if self.kind != "general" and self._sightings is None:
             self._keep_origin()
 
     def _keep_origin(self) -> None:
         """Forget the origin where `dataclasses.replace` has put other arrays in: it says what they mean, and how exact they are."""
-        origin, blocks = self.origin, self.blocks
+        origin, blocks = self.origin, self._blocks
         given = None if blocks is not None else tuple(getattr(self, name) for name in _ARRAYS_OF_ORIGIN)
         made = origin.made
         if made is None:
