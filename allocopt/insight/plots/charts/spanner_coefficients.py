@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["spanner_coefficients"]
 
 _MOST_DOTS: Final = 150  # of one column; more would be a blot
+_FEW: Final = 40  # dots of one column, which may be larger
 _GOLDEN: Final = 0.6180339887498949
 
 
@@ -91,6 +92,7 @@ def _column(axes: Axes, place: int, coefficients: Array) -> None:
         marker="o",
         color=BLUE,
         alpha=0.45,
-        markersize=2.6,
+        markersize=2.6 if len(coefficients) > _FEW else 4.5,
+        zorder=3,
         markeredgewidth=0,
     )
