@@ -334,7 +334,7 @@ def recertify_by_block(
     None where that says too little: other programs, a pair that is not within the bounds, dependences that hold up to rounding (these
     are judged by a sample of the arms here), or nothing proven.
     """
-    blocks = program.blocks
+    blocks = program._blocks
     if blocks is None or program.constraints is not None:
         return None
     problem = StreamedProblem(program)

@@ -48,7 +48,7 @@ def test_a_file_is_proven_by_block_and_says_what_the_arms_in_memory_say(kind, wr
             patch.setattr(reading, "recertify", lambda *given: pytest.fail("all arms at once"))
             loaded = ao.load_solution(path)
     here = ao.load_solution(path)
-    assert loaded.program.blocks is not None and here.program.blocks is None
+    assert loaded.program._blocks is not None and here.program._blocks is None
     for one in (loaded, here):
         assert solution.lower <= one.lower <= one.upper <= solution.upper
         assert np.array_equal(one.allocation, solution.allocation)

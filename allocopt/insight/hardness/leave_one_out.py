@@ -69,7 +69,7 @@ def removal(at: Optimum, arm: int, callback: Callback | None = None) -> Removal:
     if len(kept) and len(kept) == len(rest):
         return result(0.0, 0.0, kept, "every remaining arm is optimal: there is nothing to learn")
     if len(kept) == len(bandit.optimal_arms):
-        bounds = _resolved(at, arm) if bandit.store is None else _resolved_by_block(at, arm)
+        bounds = _resolved(at, arm) if bandit._store is None else _resolved_by_block(at, arm)
         if bounds is not None:
             # the same arms are taken as optimal and as dependent as with the arm
             assumed = assuming(solution.assumptions)
@@ -130,12 +130,12 @@ def _resolved_by_block(at: Optimum, arm: int) -> Solution | None:
     """The same for very many arms, by looks at all of them: with a copy of the best arm in its place, which changes nothing."""
     bandit = at.bandit
     arms = at.vectors.copy()
-    arms[arm] = bandit.best_row
+    arms[arm] = bandit._best_row
     arms.flags.writeable = False  # so that the bandit shares it
     optimal = np.union1d(bandit.optimal_arms, [arm])
     rest = LinearBandit(arms, bandit.theta, bandit.noise_variance, bandit.tie_tolerance, optimal)
     program = regret(rest)
-    if program.blocks is None:
+    if program._blocks is None:
         return None
     try:
         found = solve(program, tol=at.solution.tol, start=at.solution)

@@ -120,7 +120,7 @@ def optimistic(at: Optimum, width: float) -> Solution:
     """
     program = optimism(at.bandit, width)
     tol = at.solution.tol
-    if program.blocks is not None:  # very many arms: a look at all of them costs less than arrays of them
+    if program._blocks is not None:  # very many arms: a look at all of them costs less than arrays of them
         return solve(program, tol=tol, start=at.solution)
     if at.bounds is not None and (at.solution.allocation <= program.upper).all():
         reduction = reduce(program)

@@ -211,7 +211,7 @@ def test_leave_one_out_and_optimism_of_very_many_arms_are_those_of_few(variances
     with in_blocks():
         monkeypatch.setattr(leave_one_out, "_resolved", lambda *given: pytest.fail("all arms at once"))
         many = hardness(ao.LinearBandit(plain.arms, plain.theta, noise))
-        assert many.bandit.store is not None
+        assert many.bandit._store is not None
         for one, other in zip(few.leave_one_out, many.leave_one_out, strict=True):
             assert (one.arm, one.role, one.note, one.optimal_arms) == (
                 other.arm,
