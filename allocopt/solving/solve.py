@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -82,7 +83,7 @@ def solve(
     tol : float
         Relative gap (upper − lower)/lower to reach.
     max_seconds : float, optional
-        Stop then and return the best certified answer so far.
+        Stop then and return the best certified answer so far (a tenth more may go into whether linear constraints leave any).
     callback : callable, optional
         Called with a `Progress` (certified bounds of the moment) after every step.
     start : Solution, optional
@@ -131,9 +132,10 @@ def solve(
     if start is not None:
         check_start(start, program, asked)
     if program.origin.answers:
-        how: dict[str, Any] = {"method": method, "tol": tol, "max_seconds": max_seconds, "callback": callback}
-        how.update(settings=settings, road=road)
-        return best_answer(program, tol, [(i, solve(p, **how)) for i, p in answer_programs(program)])
+        again = partial(
+            solve, method=method, tol=tol, max_seconds=max_seconds, callback=callback, settings=settings, road=road
+        )
+        return best_answer(program, tol, [(i, again(p)) for i, p in answer_programs(program)])
     not_compiled = "another method, a callback, a time limit or a start was asked for"
     if asked is None and callback is None and max_seconds is None and start is None:
         answer = _by_machine_code(program, tol, road)
@@ -149,16 +151,17 @@ def solve(
         return noting(solve_streamed(program, tol, max_seconds, callback, start, *by_blocks), road="blocks")
     found = _solve_in_memory(program, asked, tol, max_seconds, callback, start, settings, not_compiled)
     if program.constraints is not None and found.status in (Status.INACCURATE, Status.FAILED):
-        return _explained(program, found)
+        return _explained(program, found, max_seconds)
     return found
 
 
-def _explained(program: AllocationProgram, found: Solution) -> Solution:
+def _explained(program: AllocationProgram, found: Solution, max_seconds: float | None) -> Solution:
     """What was found within linear constraints, and why it is no more; `Infeasible` where it is proven that there is nothing."""
     found = noting(found, **unlimited_arms(program))
     if found.status is Status.INACCURATE:
         return found
-    left = _solve_in_memory(elastic_program(program), None, _ROUGH, None, None, None, None, "linear constraints")
+    seconds = None if max_seconds is None else max(max_seconds - found.stats["seconds"], 0.1 * max_seconds)
+    left = _solve_in_memory(elastic_program(program), None, _ROUGH, seconds, None, None, None, "linear constraints")
     if left.lower > 0:
         raise Infeasible(shortfall_text(left.lower))
     why = f"{found.stats['reason']}; whether the linear constraints leave any allocation could not be decided"
@@ -308,14 +311,9 @@ def _even_allocation(problem: Canonical) -> Bounds:
 
 
 def solve_streamed(
-    program: AllocationProgram,
-    tol: float,
-    max_seconds: float | None,
-    callback: Callback | None,
-    start: Solution | None,
-    method: Method,
-    settings: Settings | None,
-) -> Solution:
+    program: AllocationProgram, tol: float, max_seconds: float | None, callback: Callback | None, start: Solution | None,
+    method: Method, settings: Settings | None,
+) -> Solution:  # fmt: skip
     """`solve` for arms that are looked at block by block."""
     monitor = Monitor(None, "active-set", tol, max_seconds, callback)
     try:

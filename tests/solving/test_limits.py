@@ -1,6 +1,7 @@
 """Interrupts and time limits leave an answer that holds."""
 
 import math
+import sys
 import time
 
 import numpy as np
@@ -94,3 +95,21 @@ def test_max_seconds_holds_for_the_conic_solvers_too(solver):
     assert time.perf_counter() - started < 5
     assert s.status in (ao.Status.INACCURATE, ao.Status.CERTIFIED)
     is_usable(s)
+
+
+def test_the_time_limit_holds_for_whether_constraints_leave_anything(monkeypatch):
+    """Where nothing was found in time, the second question gets what is left, at least a tenth, and says when it ran out."""
+    solve_module = sys.modules["allocopt.solving.solve"]
+    limits, solve_in_memory = [], solve_module._solve_in_memory
+
+    def watched(program, asked, tol, max_seconds, *rest):
+        limits.append(max_seconds)
+        return solve_in_memory(program, asked, tol, max_seconds, *rest)
+
+    monkeypatch.setattr(solve_module, "_solve_in_memory", watched)
+    rng = np.random.default_rng(0)
+    bandit = ao.ContextualBandit([rng.normal(size=(3, 4)) for _ in range(30)], rng.normal(size=4))
+    found = ao.solve(ao.programs.contextual(bandit, budget=1e7), max_seconds=1e-5)
+    assert found.status is ao.Status.FAILED and "max_seconds" in found.stats["reason"]
+    assert "could not be decided" in found.stats["reason"]
+    assert limits == [1e-5, pytest.approx(1e-6)]
