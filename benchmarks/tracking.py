@@ -29,7 +29,7 @@ from allocopt.play.simulation.simulate import simulate
 HERE = Path(__file__).parent
 SEED = 2026
 OT, AT, TS = "OptimalTracking", "AllocationTracking", "LinTS"
-WAITING = "OptimalTracking:patience=0.7"
+WAITING = "OptimalTracking:patience=1"
 
 
 def soare(theta: list[float], omega: float = 0.01, dim: int = 2) -> LinearBandit:

@@ -14,8 +14,10 @@ differences have in common, makes no two rivals alike.
 Orthogonal rivals all count fully; a copy counts nothing, a near-copy next to nothing; and on a circle of k arms the sum tends to a
 limit as k grows.
 
-*Near ties that can wait.* Where z_x is small and pulls of x itself tell next to nothing about x − x̂ (less than a thousandth of
-what another arm tells), λ_x is multiplied by 1 − patience·exp(−2z_x²).
+*Near ties that can wait.* Where pulls of x itself tell next to nothing about x − x̂ (less than a thousandth of what another arm
+tells), λ_x is multiplied by the probability that x and x̂ differ by an amount that matters. The prior odds that they do not are
+``patience``; if they do, the difference is one of N(0, s₀²), with s₀ the s_x of a single pull of each spanner arm. With
+M = s₀²/s_x² the odds are then patience·√M·exp(−(1 − 1/M) z_x²/2): a tie is believed in only after many pulls have not decided it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ LEFT_OUT = 1e-2
 """Of all that was counted: what is left of a rival's worth is then not looked at any more."""
 _CUT = 2.0 * math.log(1e6)  # a rival whose z² is larger than the smallest by more than this is left out
 _SAME_DISTANCE = 1.0 / 1.5
-_NEAR_TIE = 1.5  # z beyond which it is none
+_NO_TIE = 1e-3  # odds below which it is none
 _LITTLE = 1000.0
 _KNOWN_LEADER = 0.01  # of the leader's own squared width remains when directions are compared
 _ROOT_TWO = math.sqrt(2.0)
@@ -136,8 +138,9 @@ def weigh(
         weight = scale * noise * top / (2.0 * s * s)
         bound += weight * squares[i]
         _difference_image(rivals.dual, inverse, features, i, leader)
-        if patience > 0.0 and z < _NEAR_TIE:
-            weight *= 1.0 - patience * math.exp(-2.0 * z * z) * _needs_others(rivals.dual, features, size, i, widths)
+        odds = patience * _odds_of_a_tie(features, i, leader, squares[i], z) if patience > 0.0 else 0.0
+        if odds > _NO_TIE:
+            weight *= 1.0 - odds / (1.0 + odds) * _needs_others(rivals.dual, features, size, i, widths)
         for a in range(r):
             for b in range(a + 1):
                 prices[a, b] += weight * rivals.dual[a] * rivals.dual[b]
@@ -235,6 +238,17 @@ def _difference_image(image: Any, inverse: Any, features: Any, i: Any, leader: A
         for b in range(r):
             total += inverse[a, b] * (features[b, i] - features[b, leader])
         image[a] = total
+
+
+@compiled
+def _odds_of_a_tie(features: Any, i: Any, leader: Any, square: Any, z: Any) -> Any:
+    """The evidence for a difference of 0 over one of N(0, s₀²): √M exp(−(1 − 1/M) z²/2)."""
+    before = 0.0
+    for a in range(len(features)):
+        difference = features[a, i] - features[a, leader]
+        before += difference * difference
+    known = max(before / square, 1.0)
+    return math.sqrt(known) * math.exp(-0.5 * (1.0 - 1.0 / known) * z * z)
 
 
 @compiled

@@ -10,7 +10,7 @@ L_x = s_x (φ(z_x) − z_x Φ(−z_x)), so with R rounds to come one pull of y s
     b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = ν_x R σ² φ(z_x)(1 + z_x²/2) q_x/(2 s_x),
 
 because ∂L/∂s = φ(z). ν_x is the part of x that is new beside the other rivals (`directions`: copies count once); the factor
-1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait. An arm y is worth
+1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait (``patience``). An arm y is worth
 exploring while b(y) exceeds its price Δ̂_y. Of these arms and the leader, the policy plays the one that saves most per
 regret, b(y)/(Δ̂_y + Σ_x ν_x L_x): all of them, x̂ too, are charged with the regret expected of x̂. Only arms that can matter are
 looked at (`near_arms`).
@@ -134,8 +134,9 @@ class OptimalTracking(Policy):
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
     patience : float
-        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0, the
-        default, that is paid for at once; the trade is measured in docs/optimal-tracking.md.
+        Prior odds, 0 or more, that a near tie which only arms far from both can decide is worth nothing. With 0, the default, to
+        decide it is paid for at once; with 1 most of that is saved, and lost where the tie was none. The trade is measured in
+        docs/optimal-tracking.md.
     noise : {"given", "estimated"}
         Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
 
@@ -167,10 +168,7 @@ class OptimalTracking(Policy):
         if self.noise not in _NOISES:
             raise InvalidOption(f"noise: expected 'given' or 'estimated', got {self.noise!r}")
         object.__setattr__(self, "prudence", positive_number("prudence", self.prudence))
-        patience = positive_number("patience", self.patience, zero=True)
-        if patience > 1.0:
-            raise InvalidOption(f"patience: expected a number from 0 to 1, got {self.patience!r}")
-        object.__setattr__(self, "patience", patience)
+        object.__setattr__(self, "patience", positive_number("patience", self.patience, zero=True))
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
