@@ -10,7 +10,7 @@ L_x = s_x (φ(z_x) − z_x Φ(−z_x)), so with R rounds to come one pull of y s
     b(y) = Σ_x λ_x ⟨y, G^-1(x − x̂)⟩²/(1 + ||y||²_{G^-1}),      λ_x = ν_x R σ² φ(z_x)(1 + z_x²/2) q_x/(2 s_x),
 
 because ∂L/∂s = φ(z). ν_x is the part of x that is new beside the other rivals (`directions`: copies count once); the factor
-1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait (``patience``). An arm y is worth
+1 + z²/2 is for looking again and again; q is 1 except for near ties that only other arms can decide, which can wait. An arm y is worth
 exploring while b(y) exceeds its price Δ̂_y. Of these arms and the leader, the policy plays the one that saves most per
 regret, b(y)/(Δ̂_y + Σ_x ν_x L_x): all of them, x̂ too, are charged with the regret expected of x̂. Only arms that can matter are
 looked at (`near_arms`).
