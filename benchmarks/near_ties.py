@@ -121,8 +121,8 @@ def picture(found: dict[str, dict[str, Cell]], path: Path) -> None:
     lints = found[WORTHLESS][column(None)][0]
     axes.axvline(2 * lints, color="0.5", linestyle=":", linewidth=1)
     axes.axhline(150, color="0.5", linestyle=":", linewidth=1)
-    axes.text(2 * lints, axes.get_ylim()[0], " 2 × LinTS", fontsize=8, color="0.35", va="bottom", rotation=90)
-    axes.text(across[0, 0], 150, "150", fontsize=8, color="0.35", va="bottom")
+    axes.text(2.03 * lints, 21, "2 × LinTS", fontsize=8, color="0.35", va="bottom", rotation=90)
+    axes.text(across[-1, 0], 150, "150", fontsize=8, color="0.35", va="bottom", ha="center")
     axes.set(
         xscale="log",
         yscale="log",
@@ -132,6 +132,7 @@ def picture(found: dict[str, dict[str, Cell]], path: Path) -> None:
     axes.set_xticks([80, 100, 120, 150, 200], ["80", "100", "120", "150", "200"])
     axes.minorticks_off()
     axes.set_yticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
+    axes.set_ylim(20, 700)
     axes.set_title("n = 10⁶, ω = .01; the numbers at the points are `patience`", fontsize=9, loc="left")
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     figure.savefig(path, dpi=150)
