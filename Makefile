@@ -87,6 +87,7 @@ finite-time: $(STAMP)
 
 tracking: $(STAMP)
 	$(BIN)/python benchmarks/tracking.py
+	$(BIN)/python benchmarks/near_ties.py
 
 proofs: $(STAMP)
 	$(BIN)/python benchmarks/verify.py

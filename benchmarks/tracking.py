@@ -3,6 +3,8 @@
 python benchmarks/tracking.py                 # everything: about 6 minutes on two cores
 python benchmarks/tracking.py --scale 0.1     # a look at it
 python benchmarks/tracking.py --failures 10000  # AllocationTracking at 10⁶, ten thousand runs an instance: half an hour
+python benchmarks/tracking.py --misplaced 300   # where AllocationTracking pays on random (5,20), to 10¹⁰: five minutes
+python benchmarks/tracking.py --section Speed --section Tails  # these sections anew, the others as they are
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads
 import argparse
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 import allocopt as ao
 from allocopt import instances
@@ -29,7 +32,8 @@ from allocopt.play.simulation.simulate import simulate
 HERE = Path(__file__).parent
 SEED = 2026
 OT, AT, TS = "OptimalTracking", "AllocationTracking", "LinTS"
-WAITING = "OptimalTracking:patience=0.7"
+WAITING = "OptimalTracking:patience=1"
+PRUDENT = "OptimalTracking:prudence=1.5"
 
 
 def soare(theta: list[float], omega: float = 0.01, dim: int = 2) -> LinearBandit:
@@ -130,6 +134,43 @@ def misplaced(bandit: LinearBandit, pulls: np.ndarray) -> tuple[float, float]:
     return float(one), float(each)
 
 
+def misplaced_over_time(bench: Bench, runs: int) -> str:
+    """AllocationTracking on random (5,20): misplaced at every power of ten, in all rounds so far and in those since the last."""
+    bandit = FIVE["random (5,20)"]
+    times = [10**i for i in range(3, 11)]
+    r = bench.play(AT, bandit, times, runs, True)
+    lines = ["| n | regret | misplaced, mean pulls | of what was added since n/10 |", "|---|---|---|---|"]
+    rng = np.random.default_rng(SEED)
+    before = None
+    for j, n in enumerate(times):
+        pulls = r.pulls_at(n)
+        samples = [misplaced(bandit, pulls[rng.integers(0, r.runs, r.runs)])[0] for _ in range(100)]
+        added = "" if before is None else f"{misplaced(bandit, pulls - before)[0]:.1%}"
+        lines.append(
+            f"| {_power(n)} | {_cell(r, None, j)} | {misplaced(bandit, pulls)[0]:.1%} ± {np.std(samples):.1%} | {added} |"
+        )
+        before = pulls
+    return "\n".join([*lines, ""])
+
+
+def tails(bench: Bench) -> str:
+    """Quantiles of regret at 10³ with the 95 % interval of their order statistics."""
+    lines = ["| instance | policy | runs | mean | 99 % | 99.9 % |", "|---|---|---|---|---|---|"]
+    cases = {"circle, k = 30": MANY["circle, k = 30"], "four orthogonal arms": FINITE}
+    for title, bandit in cases.items():
+        for policy in (OT, PRUDENT):
+            r = bench.play(policy, bandit, [10**3], 40_000, True)
+            regret = np.sort(r.regret[:, 0])
+            cells = []
+            for q in (0.99, 0.999):
+                low, high = (int(binom.ppf(p, r.runs, q)) for p in (0.025, 0.975))
+                cells.append(
+                    f"{np.quantile(regret, q):.0f}: {regret[max(low - 1, 0)]:.0f} … {regret[min(high, r.runs - 1)]:.0f}"
+                )
+            lines.append(f"| {title} | {policy} | {r.runs} | {_cell(r, None, 0)} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
 def slopes(bench: Bench) -> str:
     """Of both policies between 10⁶ and 10⁸, against c, and where regret is paid."""
     lines = [
@@ -177,6 +218,8 @@ def speed() -> str:
     lines = ["| arms | n | OptimalTracking | LinTS |", "|---|---|---|---|"]
     cases = [
         ("counter-example, k = 3", instances.counter_example(0.05), 10**6),
+        ("circle, k = 1000", instances.circle(1000), 10**3),
+        ("circle, k = 1000", instances.circle(1000), 10**4),
         ("circle, k = 1000", instances.circle(1000), 10**5),
         ("circle, k = 1000", instances.circle(1000), 10**6),
         ("random (5, 1000)", instances.random_unit(5, 1000), 10**5),
@@ -188,12 +231,47 @@ def speed() -> str:
         for policy in (OT, TS):
             rounds = n if policy == OT else min(n, 2000 if bandit.n_arms > 1000 else 10**5)
             simulate(policy, bandit, 20, 1, rng=0, keep_pulls=False)
-            begun = time.process_time()
-            simulate(policy, bandit, rounds, 1, rng=0, workers=1, keep_pulls=False)
-            seconds = time.process_time() - begun
+            seconds = math.inf
+            for _ in range(3):
+                begun = time.process_time()
+                simulate(policy, bandit, rounds, 1, rng=0, workers=1, keep_pulls=False)
+                seconds = min(seconds, time.process_time() - begun)
             cells.append(f"{rounds / seconds / 1e6:.3g} million a second")
         lines.append(f"| {title} | {_power(n)} | {cells[0]} | {cells[1]} |")
     return "\n".join([*lines, ""])
+
+
+HEADING = """# The tracking policies
+
+Made by `make tracking` (`python benchmarks/tracking.py --scale {scale:g}`). σ² = 1, seed 2026; mean regret
+± standard error, in brackets the ratio to LinTS. Where the noise is common to the policies (round by round), it is the same
+in the same rounds; block by block it is not.
+"""
+TO_1E5 = [10**3, 10**4, 10**5]
+SECTIONS: dict[str, Callable[[Bench], str]] = {
+    "Copies of a rival": lambda bench: (
+        "{e1, e2, (.95, .1)}, the last arm so many times.\n\n"
+        + bench.table({f"{m} copies": copies(m) for m in (1, 30, 300)}, [OT, TS], [10**3, 10**4], 400, False)
+    ),
+    "Many arms": lambda bench: bench.table(MANY, [OT, TS], TO_1E5, 60, False),
+    "Near ties: a trade": lambda bench: (
+        "What is saved where a near tie is worth nothing is paid where it is worth much; `patience` chooses "
+        "([NEAR_TIES.md](NEAR_TIES.md)).\n\n" + bench.table(NEAR_TIES, [OT, WAITING, TS], [*TO_1E5, 10**6], 60, True)
+    ),
+    "The instances of REGRET.md": lambda bench: bench.table(FIVE, [OT, AT, TS], [*TO_1E5, 10**6], 40, True),
+    "Held out": lambda bench: (
+        "Instances that nothing was tuned on.\n\n" + bench.table(HELD_OUT, [OT, AT, TS], TO_1E5, 60, True)
+    ),
+    "Slope and place of regret, to 10⁸": slopes,
+    "Tails": lambda bench: (
+        "Quantiles of regret at 10³, and the 95 % interval of each from its order statistics.\n\n" + tails(bench)
+    ),
+    "Runs that go wrong": lambda bench: (
+        "Runs with R > .1·n·Δ_min at each n, and the 95 % interval (Clopper & Pearson) of their probability; consistency asks that\n"
+        "it falls like 1/n.\n\n" + failures(bench, {OT: 4000, AT: 400})
+    ),
+    "Speed": lambda bench: "One core, processor time, one run; the best of three.\n\n" + speed(),
+}
 
 
 def main() -> None:
@@ -207,55 +285,35 @@ def main() -> None:
         metavar="RUNS",
         help="only count runs of AllocationTracking that go wrong to 10⁶, and print",
     )
+    parser.add_argument("--misplaced", type=int, metavar="RUNS", help="only where AllocationTracking pays, and print")
+    parser.add_argument(
+        "--section", action="append", choices=list(SECTIONS), help="only this one, in the page as it is"
+    )
     arguments = parser.parse_args()
     bench = Bench(arguments.scale, arguments.workers)
     if arguments.failures:
         print(failures(bench, {AT: arguments.failures}, 10**6))
         return
-    to_1e5 = [10**3, 10**4, 10**5]
-    crowd = {f"{m} copies": copies(m) for m in (1, 30, 300)}
-    text = f"""# The tracking policies
+    if arguments.misplaced:
+        print(misplaced_over_time(bench, arguments.misplaced))
+        return
+    page = Path(arguments.out)
+    if arguments.section:
+        text = page.read_text(encoding="utf-8")
+        for title in arguments.section:
+            text = with_section(text, title, SECTIONS[title](bench))
+    else:
+        text = HEADING.format(scale=arguments.scale)
+        for title, make in SECTIONS.items():
+            text += f"\n## {title}\n\n{make(bench)}"
+    page.write_text(text, encoding="utf-8")
 
-Made by `make tracking` (`python benchmarks/tracking.py --scale {arguments.scale:g}`). σ² = 1, seed {SEED}; mean regret
-± standard error, in brackets the ratio to LinTS. Where the noise is common to the policies (round by round), it is the same
-in the same rounds; block by block it is not.
 
-## Copies of a rival
-
-{{e1, e2, (.95, .1)}}, the last arm so many times.
-
-{bench.table(crowd, [OT, TS], [10**3, 10**4], 400, False)}
-## Many arms
-
-{bench.table(MANY, [OT, TS], to_1e5, 60, False)}
-## Near ties: a trade
-
-What is saved where a near tie is worth nothing is paid where it is worth much; `patience` chooses.
-
-{bench.table(NEAR_TIES, [OT, WAITING, TS], [*to_1e5, 10**6], 60, True)}
-## The instances of REGRET.md
-
-{bench.table(FIVE, [OT, AT, TS], [*to_1e5, 10**6], 40, True)}
-## Held out
-
-Instances that nothing was tuned on.
-
-{bench.table(HELD_OUT, [OT, AT, TS], to_1e5, 60, True)}
-## Slope and place of regret, to 10⁸
-
-{slopes(bench)}
-## Runs that go wrong
-
-Runs with R > .1·n·Δ_min at each n, and the 95 % interval (Clopper & Pearson) of their probability; consistency asks that
-it falls like 1/n.
-
-{failures(bench, {OT: 4000, AT: 400})}
-## Speed
-
-One core, processor time, one run.
-
-{speed()}"""
-    Path(arguments.out).write_text(text, encoding="utf-8")
+def with_section(text: str, title: str, content: str) -> str:
+    """The page with this section replaced; what else stands under its heading from a third-level heading on is kept."""
+    start = text.index(f"## {title}\n")
+    ends = [place for mark in ("\n## ", "\n### ") if (place := text.find(mark, start)) >= 0]
+    return text[:start] + f"## {title}\n\n{content}" + text[min(ends, default=len(text)) :]
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def reference_values(bandit, coordinates, pulls, sums, rounds, prudence, patienc
         expected += new * s * max(density - z * math.erfc(z / math.sqrt(2)) / 2, 0.0)
         weight = new * prudence * rounds * bandit.noise_variance * density * (1 + z * z / 2) / (2 * s)
         told = (coordinates @ inverse @ away[x]) ** 2 / told_by
-        if z < 1.5 and told.max() > 0:
-            weight *= 1 - patience * math.exp(-2 * z * z) * math.exp(-1000 * told[x] / told.max())
+        known = max(bandit.noise_variance * away[x] @ away[x] / variance[x], 1.0)
+        odds = patience * math.sqrt(known) * math.exp(-0.5 * z * z * (1 - 1 / known))
+        if odds > 1e-3 and told.max() > 0:
+            weight *= 1 - odds / (1 + odds) * math.exp(-1000 * told[x] / told.max())
         saving += weight * told
     return means[leader] - means, saving, expected, leader

@@ -5,6 +5,9 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
 from tracking_reference import reference_values
 
 import allocopt as ao
@@ -12,10 +15,12 @@ from allocopt import instances
 from allocopt.base.compiling import entry
 from allocopt.play.simulation.simulate import simulate
 from allocopt.policies import OptimalTracking, Setting
+from allocopt.policies.tracking.directions import _decay, worth_of
 from allocopt.policies.tracking.estimate import Estimate, bring_up_to_date, hold, noise_ratio
 from allocopt.policies.tracking.near_arms import MOST
 
 learn, update_all, ratio = entry(hold), entry(bring_up_to_date), entry(noise_ratio)
+worth, decay = entry(worth_of), entry(_decay)
 
 
 def with_copies(bandit, arm, copies, jitter=0.0):
@@ -75,6 +80,67 @@ def test_choices_are_those_of_all_arms_while_some_of_them_are_far():
         pulls[arm] += 1
         sums[arm] += reward
     assert compared > 50 and near.size[0] < 70
+
+
+@pytest.mark.parametrize(
+    "bandit",
+    [
+        instances.circle(60),
+        instances.circle(400),
+        instances.random_unit(5, 300),
+        instances.clustered(4, 90, seed=14),
+        ao.LinearBandit(instances.circle(200).arms, instances.circle(200).theta, 0.01),
+        ao.LinearBandit(1e6 * instances.random_unit(3, 200).arms, 1e-6 * instances.random_unit(3, 200).theta),
+    ],
+    ids=["60 on a circle", "400 on a circle", "300 in R⁵", "clusters", "little noise", "other units"],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_runs_are_those_of_a_player_that_always_looks_at_all_arms(bandit, seed):
+    rng = np.random.default_rng(seed)
+    one, other = (OptimalTracking().start(bandit.arms, 10**6, bandit.noise_variance) for _ in range(2))
+    other.state.sight.next_anchor[0] = np.iinfo(np.int64).max
+    fewest = bandit.n_arms
+    for t in range(4000):
+        arm = one.choose()
+        assert arm == other.choose(), f"round {t + 1}"
+        reward = bandit.means[arm] + math.sqrt(bandit.noise_variance) * rng.standard_normal()
+        one.update(arm, reward)
+        other.update(arm, reward)
+        fewest = min(fewest, int(one.state.sight.near.size[0]))
+    assert other.state.sight.near.size[0] == bandit.n_arms
+    assert fewest < bandit.n_arms
+
+
+def test_a_look_at_a_thousand_arms_on_a_circle_is_a_look_at_a_few_hundred():
+    player = OptimalTracking().start(instances.circle(1000).arms, 10**6)
+    means, rng = instances.circle(1000).means, np.random.default_rng(0)
+    sizes = []
+    for t in range(20_000):
+        arm = player.choose()
+        player.update(arm, means[arm] + rng.standard_normal())
+        if t >= 5000:
+            sizes.append(int(player.state.sight.near.size[0]))
+    assert 20 < np.mean(sizes) < 400  # it was 580 while arms were kept that could not count
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    gap=st.floats(1e-3, 1e3),
+    s=st.floats(1e-3, 1e3),
+    more=st.floats(1, 10),
+)
+def test_the_worth_of_a_rival_falls_with_its_gap_and_grows_with_its_uncertainty(gap, s, more):
+    value = worth(gap, s)
+    z = gap / s
+    assert value == pytest.approx(s * norm.pdf(z) * (1 + z * z / 2), rel=1e-12)
+    assert worth(more * gap, s) <= value * (1 + 1e-12)
+    assert worth(gap, more * s) >= value * (1 - 1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0, 16))
+def test_the_exponential_of_the_loops_over_arms_has_thirteen_digits(x):
+    assert decay(x) == pytest.approx(math.exp(-x), rel=1e-13)
 
 
 def test_a_hundred_thousand_arms_are_played_by_looking_at_few():

@@ -6,10 +6,12 @@ With N_x the pulls, s the rounds that did not exploit, and α_x the solution of 
 2. *estimates*, playing the arm of the fewest pulls, if these are at most ε·s; else
 3. *explores*, playing the arm of the least N_x/α_x.
 
-The paper's own text could not be had. Read instead: the listing that one of its authors prints again (Réveillard & Combes, NeurIPS
-2025, Algorithm 1 in Appendix A.1, with ε = γ = 0 and α = 0 for the leaders; their code, wilrev/MultimodalBandits, does the same), and
-SMPyBandits' ``OSSB.py``, which has step 2 too, s counted as above, and ε = γ = 0 by default. The theorem needs both to be positive.
-So the default is ε = γ = 0; what the first paper's experiments had is not known here.
+The paper's own listing could not be had (its abstract and first pages could: arXiv 1711.00400). Read instead: the listing that
+one of its authors prints again (Réveillard & Combes, NeurIPS 2025, Algorithm 1 in Appendix A.1, with ε = γ = 0 and α = 0 for the
+leaders; their code, wilrev/MultimodalBandits, does the same); SMPyBandits' ``OSSB.py``; and a third public coding, for a finite
+set of parameters, independent of it. The last two agree in all three steps as they are above: the test against (1 + γ) α_x log t
+for every arm, s grown before the fewest pulls are compared with ε·s, the least N_x/α_x. All have ε = γ = 0 by default, though the
+theorem needs both to be positive. So the default is ε = γ = 0; what the first paper's experiments had is not known here.
 
 Deviations from these listings:
 

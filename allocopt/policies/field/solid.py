@@ -14,9 +14,11 @@ With V = νI + Σ x xᵀ and θ̂ from all rounds, x̂ the leader, and s the rou
 Exploration has phases: phase k = 0, 1, … has p_k = z_k e^{2k} rounds with z_k = z_0 e^k; each begins with uniform ω and
 λ = 0.
 
-The paper's own text could not be had. Read instead: ``pm/strategies/solid.py`` of kirschnj/pm-ids, by which Kirschner et al. 2021
-compared, and what its comments say of the paper. From it are z_0 = 100, λ_max = 10, a_λ = 0.1 and a_ω = 0.5 (the heuristic of the
-paper's Section K.3; its theorem has a_λ = a_ω = 1/√p_k) and the length of the phases (the code has e^k for e^{2k}, and says so).
+The paper's own listing could not be had (its abstract and first pages could: arXiv 2010.12247; they say what the parts are, not
+their constants). Read instead: ``pm/strategies/solid.py`` of kirschnj/pm-ids, by which Kirschner et al. 2021 compared, and what
+its comments say of the paper. From it are z_0 = 100 (30 in an earlier version of that file), λ_max = 10, a_λ = 0.1 and a_ω = 0.5
+(the heuristic of the paper's Section K.3; its theorem has a_λ = a_ω = 1/√p_k) and the length of the phases (the code has e^k for
+e^{2k}, and says so).
 The steps, and β_t = σ²(log t + d log log n) and γ_s = σ²(log s + d log log n), are the paper's as we recall them, unchecked.
 These are smaller than pm-ids' (σ√(log det V + 2 log t) + 1)², or 2σ² log t + d log log t where that is asked for, and than what
 the theorem needs to leading order, 2σ² log t: with ``width=1`` the test stops exploring at half the evidence of the lower bound, so

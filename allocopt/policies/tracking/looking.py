@@ -88,7 +88,11 @@ def look(sight: Any, t: Any, scale: Any) -> Any:
     place = gaps_and_distances(near, est.theta, est.inverse)
     expected, bound = _weigh(sight, place, noise, scale)
     complete = near.size[0] == len(near.arms)
-    if t >= sight.next_anchor[0] if complete else not still_near(near, est.theta, noise, bound, t):
+    if (
+        t >= sight.next_anchor[0]
+        if complete
+        else not still_near(near, est.theta, noise, bound, sight.rivals.extremes, t)
+    ):
         place = anchor(near, est, noise, bound, sight.rivals.prices, expected, t)
         sight.next_anchor[0] = t + max(_LEAST_ROUNDS, t // _LEAST_ROUNDS)
         if not complete:

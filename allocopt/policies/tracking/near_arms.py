@@ -5,9 +5,11 @@ then. Later G is larger, so no s and no w has grown, and by Cauchy–Schwarz a g
 D = ||θ̂ − θ̂(anchor)||_{G(anchor)}/σ. If the leader has moved to x̂, gaps from it are larger, and distances from it at most
 s_x + σ||x̂ − x0||_{G^-1}. So while D <= 1 and σ||x̂ − x0||_{G^-1} <= S, an arm is *far* if
 
-    Δ_x − s_x > z̄ (s_x + S)             it is too unlikely to be the best to be worth anything (z_x > z̄), nor will it lead
+    Δ_x − s_x > z̄ (s_x + S)             it is not the likeliest rival (z_x > z̄ >= the smallest z), nor will it lead
+    v(Δ_x − s_x, s_x + S) <= v̲/100       it is worth too little beside the worthiest rival (at least v̲) to be counted
     Δ_x − s_x >= B̄ w_x                   and it costs more than it can tell: b(x) <= (Σ_y λ_y ||y − x̂||²) w_x
 
+(v is a rival's worth, `directions`, which falls with its gap and grows with s)
 and it stays far while all these bounds hold: they are checked at every look, and where one does not, there is a new anchor. So
 decisions are the same as if all arms were looked at (but for `patience`, which compares what near arms tell), and a look
 costs what the near arms cost.
@@ -26,14 +28,15 @@ import numpy as np
 
 from allocopt.base.validation import Array, IntArray
 from allocopt.policies.base import compiled
-from allocopt.policies.tracking.directions import CUT
+from allocopt.policies.tracking.directions import LEFT_OUT, worth_of
 
 __all__ = ["MOST", "NearArms", "anchor", "gaps_and_distances", "still_near"]
 
-_SLACK = 6.0  # z² of the most likely rival may grow by this until the next anchor
+_SLACK = 6.0  # z² of the most likely rival may grow by this until the next anchor,
+_SHRINKING = 0.25  # the worth of the worthiest shrink to this share,
 MOST = 2048  # near arms
 _BINS = 64
-_ROOM = 4.0  # and what information is worth by this factor
+_ROOM = 1.25  # and what information is worth grow by this factor
 
 
 class NearArms(NamedTuple):
@@ -54,7 +57,7 @@ class NearArms(NamedTuple):
     theta: Array
     gram: Array
     bounds: Array
-    """z̄², S² and B̄, and the round from which on they are too old."""
+    """z̄², S², B̄ and v̲, and the round from which on they are too old."""
     bins: IntArray
     """Scratch, shape (2, bins)."""
 
@@ -72,7 +75,7 @@ class NearArms(NamedTuple):
             np.zeros(1, np.int64),
             np.zeros(r),
             np.zeros((r, r)),
-            np.zeros(4),
+            np.zeros(5),
             np.zeros((2, _BINS), np.int64),
         )
 
@@ -110,12 +113,15 @@ def gaps_and_distances(near: Any, theta: Any, inverse: Any) -> Any:
 
 
 @compiled
-def still_near(near: Any, theta: Any, noise: Any, bound: Any, t: Any) -> Any:
-    """Whether everything holds that the far arms are far by; ``bound`` is Σ λ_y||y − x̂||²."""
-    r, size = len(theta), near.size[0]
-    if size == len(near.arms):
+def still_near(near: Any, theta: Any, noise: Any, bound: Any, extremes: Any, t: Any) -> Any:
+    """Whether everything holds that the far arms are far by.
+
+    ``bound`` is Σ λ_y||y − x̂||², ``extremes`` the smallest z² and the largest worth of the near arms.
+    """
+    r = len(theta)
+    if near.size[0] == len(near.arms):
         return True
-    if bound > near.bounds[2] or t >= near.bounds[3]:
+    if extremes[0] > near.bounds[0] or bound > near.bounds[2] or extremes[1] < near.bounds[3] or t >= near.bounds[4]:
         return False
     moved = 0.0
     for a in range(r):
@@ -123,14 +129,7 @@ def still_near(near: Any, theta: Any, noise: Any, bound: Any, t: Any) -> Any:
             moved += near.gram[a, b] * (theta[a] - near.theta[a]) * (theta[b] - near.theta[b])
     if moved > noise:
         return False
-    origin = near.origin[0]
-    if noise * near.squares[origin] > near.bounds[1]:
-        return False
-    least = math.inf
-    for i in range(size):
-        if near.squares[i] > 0.0:
-            least = min(least, near.gaps[i] * near.gaps[i] / (noise * near.squares[i]))
-    return least + CUT <= near.bounds[0]
+    return noise * near.squares[near.origin[0]] <= near.bounds[1]
 
 
 @compiled
@@ -144,31 +143,32 @@ def anchor(near: Any, est: Any, noise: Any, bound: Any, prices: Any, expected: A
         for i in range(k):
             near.features[a, i] = est.features[a, i]
     leader = gaps_and_distances(near, est.theta, est.inverse)
-    least, reach = math.inf, 0.0
+    least, reach, most = math.inf, 0.0, 0.0
     for i in range(k):
         if near.squares[i] > 0.0:
             square = near.gaps[i] * near.gaps[i] / (noise * near.squares[i])
             least = min(least, square)
+            most = max(most, worth_of(near.gaps[i], math.sqrt(noise * near.squares[i])))
             if square <= 1.0:
                 reach = max(reach, noise * near.squares[i])
-    near.bounds[0], near.bounds[1], near.bounds[2] = least + CUT + _SLACK, reach, _ROOM * bound
-    near.bounds[3] = math.inf
+    near.bounds[0], near.bounds[1], near.bounds[2] = least + _SLACK, reach, _ROOM * bound
+    near.bounds[3], near.bounds[4] = _SHRINKING * most, math.inf
     limit, shift = math.sqrt(near.bounds[0]), math.sqrt(reach)
     kept, place = 0, 0
     for i in range(k):
         s = math.sqrt(noise * max(near.squares[i], 0.0))
         closest = near.gaps[i] - s
-        worthless = closest >= near.bounds[2] * est.weights[i] * near.widths[i]
+        unlikely = closest > limit * (s + shift) and worth_of(closest, s + shift) <= LEFT_OUT * near.bounds[3]
         if i == leader:
             place = kept
-        elif closest > limit * (s + shift) and worthless:
+        elif unlikely and closest >= near.bounds[2] * est.weights[i] * near.widths[i]:
             continue
         _move(near, i, kept)
         kept += 1
     near.size[0] = kept
     if kept > MOST:
         place = _thin_out(near, place, noise, least, prices, expected)
-        near.bounds[3] = t + max(4, t // 16)
+        near.bounds[4] = t + max(4, t // 16)
     near.origin[0] = place
     for a in range(r):
         near.theta[a] = est.theta[a]

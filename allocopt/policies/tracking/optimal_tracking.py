@@ -134,8 +134,9 @@ class OptimalTracking(Policy):
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
     patience : float
-        From 0 to 1: how much less it is worth to decide a near tie that only arms far from both can decide. With 0, the
-        default, that is paid for at once; the trade is measured in docs/optimal-tracking.md.
+        Prior odds, 0 or more, that a near tie which only arms far from both can decide is worth nothing. With 0, the default, to
+        decide it is paid for at once; with 1 most of that is saved, and lost where the tie was none. The trade is measured in
+        docs/optimal-tracking.md.
     noise : {"given", "estimated"}
         Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
 
@@ -167,10 +168,7 @@ class OptimalTracking(Policy):
         if self.noise not in _NOISES:
             raise InvalidOption(f"noise: expected 'given' or 'estimated', got {self.noise!r}")
         object.__setattr__(self, "prudence", positive_number("prudence", self.prudence))
-        patience = positive_number("patience", self.patience, zero=True)
-        if patience > 1.0:
-            raise InvalidOption(f"patience: expected a number from 0 to 1, got {self.patience!r}")
-        object.__setattr__(self, "patience", patience)
+        object.__setattr__(self, "patience", positive_number("patience", self.patience, zero=True))
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
