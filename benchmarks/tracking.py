@@ -66,10 +66,10 @@ NEAR_TIES = {
     "Soare d = 2, ω = .01": instances.soare(2, 0.01),
     "Soare d = 4, ω = .01": instances.soare(4, 0.01),
     "its arms, θ = (2, ½) (the mirrored instance)": soare([2, 0.5]),
-    "held out: d = 2, ω = .03": instances.soare(2, 0.03),
-    "held out: θ = (2, .2)": soare([2, 0.2]),
-    "held out: θ = (2, 1)": soare([2, 1.0]),
-    "held out: θ = (2, −.3)": soare([2, -0.3]),
+    "d = 2, ω = .03": instances.soare(2, 0.03),
+    "its arms, θ = (2, .2)": soare([2, 0.2]),
+    "its arms, θ = (2, 1)": soare([2, 1.0]),
+    "its arms, θ = (2, −.3)": soare([2, -0.3]),
 }
 HELD_OUT = {
     "random (4,12), seed 11": instances.random_unit(4, 12, 11),
