@@ -8,7 +8,6 @@ constraints and one for the prices, and the certified bounds of the whole progra
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from allocopt.base.errors import SolverFailed
-from allocopt.base.machine import single_threaded
+from allocopt.base.machine import single_threaded, threads_of_numpy
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
@@ -139,7 +138,7 @@ def _solved(
     """The master's solution; None where it fails and something is proven already."""
     part = _part(problem, master.features, master.targets).problem
     # a small master is solved faster on one core; a large one on as many as the process has for BLAS
-    with single_threaded() if _work(part) < settings.threads_from else nullcontext():
+    with single_threaded() if _work(part) < settings.threads_from else threads_of_numpy():
         try:
             return interior_point.minimise(part, master.tol, monitor.tick, warm=master.warm)
         except SolverFailed:

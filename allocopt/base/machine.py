@@ -9,13 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import threadpoolctl
 
 from allocopt.base.errors import AllocoptError
 
-__all__ = ["available_cores", "check_memory", "duration_text", "free_memory", "single_threaded", "size_text"]
+__all__ = [
+    "available_cores",
+    "check_memory",
+    "duration_text",
+    "free_memory",
+    "single_threaded",
+    "size_text",
+    "threads_of_numpy",
+]
 
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
@@ -81,39 +88,45 @@ def available_cores() -> int:
 
 
 @cache
-def _controller(_: bool) -> threadpoolctl.ThreadpoolController:
-    return threadpoolctl.ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds: once
+def _blas(_: bool) -> list[threadpoolctl.LibController]:
+    """Every BLAS that is loaded; looking for them takes milliseconds: once."""
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _Limited:
-    """BLAS on one thread, for the whole process, while anybody wants it so.
+    """How many threads BLAS uses, for the whole process, while anybody wants fewer of them.
 
     The number of threads belongs to the process. If every caller restored what it found, of two that overlap in different threads
-    the second would restore the limit of the first, for good. So the first one in sets the limit and the last one out lifts it.
+    the second would restore the limit of the first, for good. So what was there before the first one came in is remembered until
+    the last one is out, and what holds in between follows from who is inside.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.inside = 0
-        self.limits: list[Any] = []
-        self.seen: bool | None = None
+        self.inside = {"one": 0, "numpy": 0}
+        self.before: dict[str, int] = {}
 
-    def enter(self) -> None:
-        """One more wants it."""
+    def change(self, wish: str, by: int) -> None:
+        """One more or one less wishes for one thread ("one"), or for all threads of numpy's BLAS alone ("numpy"), which goes first."""
         with self.lock:
+            self.inside[wish] += by
             # scipy.linalg brings its own BLAS, so look again if it was not there yet the last time
-            loaded = "scipy.linalg" in sys.modules
-            if not self.inside or loaded is not self.seen:
-                self.limits.append(_controller(loaded).limit(limits=1, user_api="blas"))
-                self.seen = loaded
-            self.inside += 1
+            libraries = _blas("scipy.linalg" in sys.modules)
+            shared = not any(_is_numpys(blas.filepath) for blas in libraries)  # by numpy and scipy
+            for blas in libraries:
+                before = self.before.setdefault(blas.filepath, blas.num_threads)
+                limited = bool(self.inside["one"])
+                if self.inside["numpy"]:
+                    limited = not (shared or _is_numpys(blas.filepath))
+                wanted = 1 if limited else before
+                if blas.num_threads != wanted:
+                    blas.set_num_threads(wanted)
+            if not any(self.inside.values()):
+                self.before.clear()
 
-    def leave(self) -> None:
-        """One less."""
-        with self.lock:
-            self.inside -= 1
-            while not self.inside and self.limits:
-                self.limits.pop().restore_original_limits()
+
+def _is_numpys(path: str) -> bool:
+    return "numpy" in Path(path).parent.name
 
 
 _limited = _Limited()
@@ -122,8 +135,22 @@ _limited = _Limited()
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """A context in which BLAS uses one thread: for small matrices, two threads that wait for each other are slower."""
-    _limited.enter()
+    _limited.change("one", 1)
     try:
         yield
     finally:
-        _limited.leave()
+        _limited.change("one", -1)
+
+
+@contextmanager
+def threads_of_numpy() -> Iterator[None]:
+    """A context, also inside `single_threaded`, in which products use all threads, and factorisations one if scipy has its own BLAS.
+
+    Threads of BLAS that have nothing to do spin for a while. Where a method goes to and fro between numpy's and scipy's, those of
+    one would take the cores from those of the other: both on two threads are several times slower than both on one.
+    """
+    _limited.change("numpy", 1)
+    try:
+        yield
+    finally:
+        _limited.change("numpy", -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from allocopt.base.errors import (
     MethodUnavailable,
     SolverFailed,
 )
-from allocopt.base.machine import single_threaded
+from allocopt.base.machine import single_threaded, threads_of_numpy
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
 from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
 from allocopt.certify.by_block.findings import BoundsOverAll
@@ -192,7 +191,10 @@ def _solve_in_memory(
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
-        with single_threaded() if problem.features.size <= _SMALL else nullcontext():
+        one = (
+            problem.features.size <= _SMALL or chosen.name == "active-set"
+        )  # whose large masters take more by themselves
+        with single_threaded() if one else threads_of_numpy():
             if start is not None and chosen.starts:
                 given["start"] = _proven(reduction, start)
                 stats["warm"] = given["start"] is not None
@@ -337,7 +339,8 @@ def solve_streamed(
         known = None if start is None else problem.pair(*arms_in_use(start))
         if start is not None:
             stats["warm"] = known is not None
-        stats.update(backend(method)(problem, monitor, settings, known))
+        with single_threaded():  # masters that are large enough take more; blocks are looked at by threads of our own
+            stats.update(backend(method)(problem, monitor, settings, known))
     except OutOfTime:
         reason = f"max_seconds = {max_seconds:g} passed"
     except SolverFailed as failure:

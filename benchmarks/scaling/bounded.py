@@ -100,7 +100,7 @@ def section_large_dims(quick: bool, folder: Path) -> str:
         rows, theta = unit_arms(dim, arms)
         program = ao.programs.regret(ao.LinearBandit(rows, theta))
         now, before, on_all, found = Clock(), Clock(), Clock(), {}
-        for _ in range(1 if dim >= 300 else 2):
+        for _ in range(2 if dim >= 200 else 5):
             for clock, pair, threads in (
                 (now, first_pair, 1), (before, lambda *_: None, 1), (on_all, first_pair, cores),
             ):  # fmt: skip
@@ -135,9 +135,8 @@ def section_large_dims(quick: bool, folder: Path) -> str:
 
 `regret_constant`, certified 1e-8, with the first master from multiplicative steps and without, in turns, on one thread; then with
 them and as many threads of BLAS as there are cores. Load averages at the end: {load} on {cores} cores. What is left are products and
-Cholesky factors of masters as large as the support (about 4d arms); from `threads_from` multiplications in a product on, they use
-all threads that the process gives to BLAS. These wait for each other by spinning: where cores are busy
-otherwise they take longer than one.
+Cholesky factors of masters as large as the support (about 4d arms). From `threads_from` multiplications in a product on, products use
+all threads of the BLAS of numpy; factorisations use one, since idle threads of the BLAS of scipy would spin on the cores.
 
 {table(head, lines)}
 """

@@ -10,7 +10,7 @@ import threadpoolctl
 import allocopt as ao
 from allocopt.base import machine
 from allocopt.base.errors import InvalidInstance
-from allocopt.base.machine import check_memory, duration_text, free_memory, single_threaded, size_text
+from allocopt.base.machine import check_memory, duration_text, free_memory, single_threaded, size_text, threads_of_numpy
 
 assert scipy.linalg  # it brings a BLAS of its own
 
@@ -23,6 +23,10 @@ def threads():
 def two_threads():
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         yield threads()
+
+
+def numpys(found):
+    return {path: n for path, n in found.items() if "numpy" in path.rpartition("/")[0].rpartition("/")[2]}
 
 
 def test_every_blas_has_one_thread_inside_and_its_own_number_afterwards(two_threads):
@@ -75,7 +79,10 @@ def test_large_masters_use_all_threads_and_leave_their_number_as_it_was(two_thre
     seen, minimise = [], interior_point.minimise
 
     def watched(*given, **how):
-        seen.append({now for library, now in threads().items() if two_threads.get(library) == 2})
+        found = {library: now for library, now in threads().items() if two_threads.get(library) == 2}
+        seen.append(
+            set((numpys(found) or found).values())
+        )  # where scipy has one of its own, it has one thread throughout
         return minimise(*given, **how)
 
     monkeypatch.setattr(interior_point, "minimise", watched)
@@ -115,3 +122,34 @@ def test_sizes_and_times_are_said_in_units_that_suit_them():
     assert [duration_text(x) for x in (0.5, 89, 90, 3e4, 2e5, 1e8)] == [
         "0.5 seconds", "89 seconds", "1.5 minutes", "8.3 hours", "2.3 days", "3.2 years",
     ]  # fmt: skip
+
+
+def test_where_numpy_and_scipy_have_a_blas_each_only_that_of_numpy_keeps_its_threads(two_threads):
+    import scipy.linalg  # noqa: F401  # its BLAS
+
+    before = threads()
+    with threads_of_numpy():
+        if numpys(before) and len(before) > 1:
+            assert numpys(threads()) == numpys(before)
+            assert {n for path, n in threads().items() if path not in numpys(before)} == {1}
+        else:  # they share one
+            assert threads() == before
+    assert threads() == before
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_contexts_of_both_kinds_may_overlap_in_any_order(two_threads, order):
+    """As in two threads, of which the one that came first also goes first: afterwards everything is as it was."""
+    before = threads()
+    one, many = single_threaded, threads_of_numpy
+    contexts = [(one, many)[i]() for i in order]
+    for context in contexts:
+        context.__enter__()
+    assert (numpys(threads()) or threads()) == (numpys(before) or before)  # a large product inside a small solve
+    contexts[0].__exit__(None, None, None)
+    if order == (1, 0):
+        assert set(threads().values()) == {1}
+    else:
+        assert numpys(threads()) == numpys(before)
+    contexts[1].__exit__(None, None, None)
+    assert threads() == before
