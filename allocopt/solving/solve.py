@@ -191,9 +191,8 @@ def _solve_in_memory(
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
     reason = None
     try:
-        one = (
-            problem.features.size <= _SMALL or chosen.name == "active-set"
-        )  # whose large masters take more by themselves
+        # the large masters of active-set take more threads by themselves
+        one = problem.features.size <= _SMALL or chosen.name == "active-set"
         with single_threaded() if one else threads_of_numpy():
             if start is not None and chosen.starts:
                 given["start"] = _proven(reduction, start)
