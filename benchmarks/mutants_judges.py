@@ -80,7 +80,7 @@ JUDGES = {
     "allocopt/certify/by_block/findings.py": ("bounded_blocks", "by_block", "bounded_answers"),
     "allocopt/certify/by_block/fixed.py": ("fixed", "bounded_blocks", "bounded_answers"),
     "allocopt/certify/enclosure.py": ("enclosure", "proof", "side_observations"),
-    "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins"),
+    "allocopt/certify/compiled_certificate.py": ("compiled_theorem", "compiled_margins", "compiled_targets"),
     "allocopt/certify/referee.py": (
         "linear_proofs",
         "referee",
