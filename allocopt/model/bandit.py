@@ -103,7 +103,7 @@ class LinearBandit(Tabular):
 
     def __post_init__(self) -> None:
         store = open_store(self.arms)
-        arms = arm_matrix(self.arms) if store is None else None
+        arms = _in_order(self.arms, self.theta) if store is None else None
         k, d = (arms if store is None else store).shape  # type: ignore[union-attr]
         theta = vector("theta", by_column_names(self.arms, self.theta), InvalidInstance)
         if len(theta) != d:
@@ -320,6 +320,16 @@ def noise_text(noise_variance: float | Array) -> str:
     if isinstance(noise_variance, float):
         return f"{noise_variance:g}"
     return f"{noise_variance.min():g}…{noise_variance.max():g}"
+
+
+def _in_order(arms: Any, theta: Any) -> Array:
+    """`arm_matrix`, which says so where the arms were given for theta."""
+    try:
+        return arm_matrix(arms)
+    except InvalidInstance as problem:
+        if getattr(theta, "ndim", 0) != 2 and not (isinstance(theta, list | tuple) and theta and _is_listed(theta[0])):
+            raise
+        raise InvalidInstance(f"{problem}; theta is a matrix: two arguments are swapped, write arms first") from None
 
 
 def arm_matrix(arms: Any) -> Array:
