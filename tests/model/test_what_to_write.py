@@ -18,7 +18,7 @@ RESULT = ao.simulate("LinTS", BANDIT, 100, 2, rng=0)
     [
         (["arms:", "LinearBandit", "solve(programs.regret(bandit))"], lambda: ao.regret_constant(BANDIT)),
         (["arms:", "GraphArms", ".bandit()"], lambda: ao.regret_constant(GRAPH)),
-        (["theta:", "got none", "regret_constant(arms, theta)"], lambda: ao.regret_constant(BANDIT.arms)),
+        (["theta:", "got None", "regret_constant(arms, theta)"], lambda: ao.regret_constant(BANDIT.arms)),
         (["bandit:", "GraphArms", ".bandit()"], lambda: ao.programs.regret(GRAPH)),
         (["bandit:", "GraphArms", ".bandit()"], lambda: ao.programs.best_arm(GRAPH)),
         (["bandit:", "GraphArms", ".bandit()"], lambda: ao.hardness(GRAPH)),

@@ -19,7 +19,7 @@ def no_bandit(given: Any, other: Any = None, order: str = "", *, wanted: str = "
     if order and isinstance(other, LinearBandit | ContextualBandit):
         hint = f"; two arguments are swapped: write {order}"
     elif _makes_bandit(given):
-        hint = "; write its .bandit(), with theta where it has no weights"
+        hint = "; write its .bandit(), or .bandit(theta) where it has no weights"
     elif isinstance(getattr(given, "bandit", None), LinearBandit | ContextualBandit):
         hint = "; write its .bandit"
     else:
@@ -34,7 +34,7 @@ def program_instead(given: Any) -> str:
     if isinstance(given, LinearBandit):
         return "; write solve(programs.regret(bandit)) for c(A,θ), programs.best_arm(bandit) for identification"
     if _makes_bandit(given):
-        return "; write solve(programs.regret(g.bandit())) for what is g here, with theta where it has no weights"
+        return "; write solve(programs.regret(arms.bandit())), with theta in .bandit(theta) where it has no weights"
     if isinstance(given, list | tuple | np.ndarray):
         return "; write regret_constant(arms, theta)"
     if isinstance(given, Solution):
@@ -48,7 +48,7 @@ def constant_without_theta(arms: Any) -> InvalidInstance:
         return InvalidInstance(
             f"arms: expected a matrix of numbers and theta beside it, got a {type(arms).__name__}{program_instead(arms)}"
         )
-    return InvalidInstance("theta: expected a vector of numbers, got none; write regret_constant(arms, theta)")
+    return InvalidInstance("theta: expected a vector of numbers, got None; write regret_constant(arms, theta)")
 
 
 def _makes_bandit(given: Any) -> bool:
