@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+_MISSPELT = 0.9
+"""From this likeness on (2 · common letters/all letters) a name is taken for another one with a slip of the keys."""
+
+
 def _describe(value: object) -> str:
     """A few words on a value that was not what we wanted."""
     if isinstance(value, np.ndarray):
@@ -286,17 +290,23 @@ def frozen(array: Array) -> Array:
 def did_you_mean(name: object, known: Iterable[str], words: str = "did you mean") -> str:
     """What to add to an error about an unknown name: the known one that is nearest, or nothing where none is near.
 
-    Capitals, hyphens, underscores and spaces do not count.
+    Capitals, hyphens, underscores and spaces do not count. A known name of three letters or more that is short for it comes before
+    a longer one that is merely like it.
 
     Examples
     --------
+    >>> did_you_mean("tolerance", ["tol", "tie_tolerance"])
+    " (did you mean 'tol'?)"
     >>> did_you_mean("interior_pint", ["interior-point", "active-set"])
     " (did you mean 'interior-point'?)"
     >>> did_you_mean("magic", ["interior-point", "active-set"])
     ''
     """
     plain = {_plain(entry): entry for entry in known}
-    near = difflib.get_close_matches(_plain(str(name)), plain, 1)
+    given = _plain(str(name))
+    near = difflib.get_close_matches(given, plain, 1, _MISSPELT)
+    near = near or sorted((entry for entry in plain if len(entry) >= 3 and given.startswith(entry)), key=len)[-1:]
+    near = near or difflib.get_close_matches(given, plain, 1)
     return f" ({words} {plain[near[0]]!r}?)" if near else ""
 
 

@@ -188,10 +188,10 @@ def read(text: str) -> Any:  # strict JSON: no key twice, no NaN, no Infinity; a
     def double(x): return need(math.isfinite(float(x)), f"{x:.40} is not a finite double") or Fraction(float(x))
     return json.loads(text, object_pairs_hook=once, parse_float=double, parse_constant=double)
 def main(path: str) -> int:
+    if path in ("-h", "--help"): print(__doc__); return 0
     try:
         with open(path, encoding="utf-8-sig") as file: verdict = judge(read(file.read()))
-    except (OSError, ValueError, RecursionError) as error:
-        verdict = Verdict(False, [f"{path}: {error}"], Fraction(0), None, {})
+    except (OSError, ValueError, RecursionError) as error: print(f"not proven: {path}: {error.args[-1]}"); return 1
     print(f"the witness proves [{show(verdict.lower)}, {show(math.inf if verdict.upper is None else verdict.upper)}]")
     assumed = [f"assumed: {kind}, relative size {show(size)}" for kind, size in verdict.assumed.items()]
     print("\n".join(assumed + ([f"not proven: {problem}" for problem in verdict.problems] or ["the claim is proven"])))

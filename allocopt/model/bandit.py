@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +32,7 @@ from allocopt.linear.gaps import (
     tie_share,
 )
 from allocopt.linear.span import spanning_coordinates
+from allocopt.model.arms.names import by_column_names, checked_labels, index_labels
 from allocopt.model.arms.opening import open_store
 from allocopt.model.arms.spanning import store_rank
 from allocopt.model.arms.store import ArmStore
@@ -57,7 +57,8 @@ class LinearBandit(Tabular):
         float32 values are taken as exact. Whole numbers beyond 2^53 and long doubles that are no doubles are refused;
         Fractions and Decimals are rounded.
     theta : array_like, shape (d,)
-        The parameter.
+        The parameter. A pandas Series beside a DataFrame of arms goes by the names of its columns, and is refused where they
+        are others; where one of the two has no names (or just 0, 1, 2, …), by position.
     noise_variance : float or array_like, shape (k,)
         σ² of the reward noise: one number, which multiplies every regret constant, or one per arm. Equal numbers per arm are
         kept as the one number that they are.
@@ -66,8 +67,8 @@ class LinearBandit(Tabular):
         optimal: their gap is set to zero. At most 1. The default only bridges rounding of the inputs; 0 asks for exact ties.
     optimal_arms : sequence of int, optional
         Take exactly these arms as optimal instead of applying ``tie_tolerance`` (used when a proof is re-checked).
-    labels : sequence of str, optional
-        A name for each arm; shown with every result.
+    labels : sequence or array of str, optional
+        A name for each arm, by default those of a DataFrame's index; shown with every result.
 
     Examples
     --------
@@ -97,14 +98,14 @@ class LinearBandit(Tabular):
             noise_variance: ArrayLike = 1.0,
             tie_tolerance: float = TIE,
             optimal_arms: ArrayLike | None = None,
-            labels: Sequence[str] | None = None,
+            labels: ArrayLike | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         store = open_store(self.arms)
-        arms = arm_matrix(self.arms) if store is None else None
+        arms = _in_order(self.arms, self.theta) if store is None else None
         k, d = (arms if store is None else store).shape  # type: ignore[union-attr]
-        theta = vector("theta", self.theta, InvalidInstance)
+        theta = vector("theta", by_column_names(self.arms, self.theta), InvalidInstance)
         if len(theta) != d:
             raise InvalidInstance(f"theta: expected {d} entries (the arms have {d} columns), got {len(theta)}")
         if arms is not None:
@@ -321,27 +322,14 @@ def noise_text(noise_variance: float | Array) -> str:
     return f"{noise_variance.min():g}…{noise_variance.max():g}"
 
 
-def index_labels(arms: Any) -> tuple[str, ...] | None:
-    """The names of a data frame's rows, where it has others than 0, 1, 2, …"""
-    index = getattr(arms, "index", None)
-    if (
-        index is None
-        or not (hasattr(arms, "columns") and hasattr(index, "tolist"))
-        or type(index).__name__ == "RangeIndex"
-    ):
-        return None
-    return tuple(map(str, index.tolist()))
-
-
-def checked_labels(labels: Any, n_arms: int) -> tuple[str, ...] | None:
-    """Labels as a tuple of one string per arm, or None."""
-    if labels is None:
-        return None
-    if isinstance(labels, str) or not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
-        raise InvalidInstance(f"labels: expected a list of {n_arms} strings, got a {type(labels).__name__}")
-    if len(labels) != n_arms:
-        raise InvalidInstance(f"labels: expected {n_arms} strings, one per arm, got {len(labels)}")
-    return tuple(labels)
+def _in_order(arms: Any, theta: Any) -> Array:
+    """`arm_matrix`, which says so where the arms were given for theta."""
+    try:
+        return arm_matrix(arms)
+    except InvalidInstance as problem:
+        if getattr(theta, "ndim", 0) != 2 and not (isinstance(theta, list | tuple) and theta and _is_listed(theta[0])):
+            raise
+        raise InvalidInstance(f"{problem}; theta is a matrix: two arguments are swapped, write arms first") from None
 
 
 def arm_matrix(arms: Any) -> Array:

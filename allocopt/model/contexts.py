@@ -14,7 +14,8 @@ from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, index_array, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise, noise_text
+from allocopt.model.arms.names import checked_labels
+from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise, noise_text
 from allocopt.model.tables import Table, Tabular
 
 __all__ = ["ContextualBandit", "checked_contexts"]
@@ -111,7 +112,7 @@ class ContextualBandit(Tabular):
             ("noise_variance", checked_noise(noise, pairs, InvalidInstance)),
             ("tie_tolerance", games[0].tie_tolerance),
             ("optimal_arms", optimal),
-            ("labels", checked_labels(self.labels or named, pairs)),
+            ("labels", checked_labels(named if _unnamed(self.labels) else self.labels, pairs)),
             ("arms", frozen(np.concatenate(contexts))),
             ("gaps", frozen(np.concatenate([game.gaps for game in games]))),
             ("assumptions", tuple(_renumbered(games, starts))),
@@ -195,6 +196,10 @@ class ContextualBandit(Tabular):
             f"ContextualBandit(n_contexts={self.n_contexts}, n_arms={self.n_arms}, dim={self.dim}, "
             f"noise_variance={noise_text(self.noise_variance)})"
         )
+
+
+def _unnamed(labels: Any) -> bool:
+    return labels is None or (isinstance(labels, list | tuple) and not labels)
 
 
 def checked_contexts(contexts: Any) -> tuple[Array, ...]:

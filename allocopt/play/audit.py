@@ -20,6 +20,7 @@ from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
+from allocopt.model.programs.instead import no_bandit
 from allocopt.model.solution import Solution, Status
 from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.solving.solve import solve
@@ -224,7 +225,7 @@ def audit(
     (array([2, 1]), array([[ 0.  , 11.52, 46.08]]))
     """
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+        raise no_bandit(bandit, pulls, "audit(bandit, pulls, n)")
     times, counts, runs = _counts(pulls, n, bandit.n_arms)
     under = positive_number("under", under)
     over = positive_number("over", over)
@@ -264,7 +265,7 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
     shape = (len(times), n_arms) if several else (n_arms,)
     if raw.dtype.kind not in "fiu":
         raise InvalidInstance(
-            f"pulls: expected an array of counts, got a {type(pulls).__name__} that holds something else"
+            f"pulls: expected an array of counts, got a {type(pulls).__name__} that holds something else{_its_pulls(pulls)}"
         )
     if raw.shape[-len(shape) :] != shape or raw.ndim > len(shape) + 1 or not raw.size:
         with_runs = ", ".join(["runs", *map(str, shape)])
@@ -282,6 +283,14 @@ def _counts(pulls: Any, n: Any, n_arms: int) -> tuple[IntArray, Array, int]:
             f"pulls: expected counts that sum to n = {times[time]}{where}, got {sums[run, time]:.10g}"
         )
     return times, values.mean(axis=0), len(values)
+
+
+def _its_pulls(given: Any) -> str:
+    """What to write for a result that has pulls."""
+    if not hasattr(given, "pulls"):
+        return ""
+    several = ", or its .pulls_at(n) for other rounds than the last" if hasattr(given, "pulls_at") else ""
+    return f"; write its .pulls{several}"
 
 
 def _same_bandit(solution: Any, bandit: LinearBandit) -> Solution:

@@ -34,10 +34,10 @@ from allocopt.certify.verdict import (
 )
 from allocopt.model.arms import on_client
 from allocopt.model.bandit import LinearBandit
-from allocopt.model.contexts import ContextualBandit
 from allocopt.model.program import AllocationProgram
 from allocopt.model.programs import horizon, regret
 from allocopt.model.programs.elastic import elastic_program, shortfall_text, unlimited_arms
+from allocopt.model.programs.instead import constant_without_theta, program_instead
 from allocopt.model.progress import Callback
 from allocopt.model.rows.sightings import sightings_of
 from allocopt.model.solution import Solution, Status, arms_in_use, noting
@@ -116,7 +116,7 @@ def solve(
     """
     if not isinstance(program, AllocationProgram):
         raise InvalidProgram(
-            f"program: expected an AllocationProgram, got a {type(program).__name__}{_instead(program)}"
+            f"program: expected an AllocationProgram, got a {type(program).__name__}{program_instead(program)}"
         )
     tol = positive_number("tol", tol)
     if max_seconds is not None:
@@ -222,19 +222,6 @@ def _solve_in_memory(
 
 
 _KEYWORDS = ("method", "tol", "max_seconds", "callback", "start", "settings", "noise_variance", "tie_tolerance")
-
-
-def _instead(given: Any) -> str:
-    """What to write for what is no program."""
-    if isinstance(given, ContextualBandit):
-        return "; write solve(programs.contextual(bandit))"
-    if isinstance(given, LinearBandit):
-        return "; write solve(programs.regret(bandit)) for c(A,θ), programs.best_arm(bandit) for identification"
-    if isinstance(given, list | tuple | np.ndarray):
-        return "; write regret_constant(arms, theta)"
-    if isinstance(given, Solution):
-        return "; write solve(solution.program), or solution.verify() to prove it again"
-    return "; allocopt.programs makes them"
 
 
 def _by_machine_code(program: AllocationProgram, tol: float, road: str) -> Solution | str:
@@ -351,7 +338,7 @@ def solve_streamed(
 
 def regret_constant(
     arms: ArrayLike,
-    theta: ArrayLike,
+    theta: ArrayLike | None = None,
     noise_variance: ArrayLike = 1.0,
     *,
     tie_tolerance: float = TIE,
@@ -369,6 +356,8 @@ def regret_constant(
     >>> round(ao.regret_constant([[1, 0], [0, 1], [0.99, 0.02]], [1, 0]).value, 6)
     8.0
     """
+    if theta is None:
+        raise constant_without_theta(arms)
     if client is not None:
         with on_client(client):
             return regret_constant(arms, theta, noise_variance, tie_tolerance=tie_tolerance, **how)

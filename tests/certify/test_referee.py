@@ -466,5 +466,10 @@ def test_the_command_line_needs_nothing_but_python(tmp_path):
         assert "not proven: " in result.stdout
     path.write_bytes(b"\xff\xfe\x00")
     assert run(path).returncode == 1
-    assert run(tmp_path / "none.json").returncode == 1
+    none = run(tmp_path / "none.json")
+    assert (none.returncode, none.stdout) == (1, f"not proven: {tmp_path / 'none.json'}: No such file or directory\n")
     assert run(path, arguments=["more"]).returncode == 1
+    for asked in ("-h", "--help"):
+        result = run(asked)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.rstrip() == referee.__doc__

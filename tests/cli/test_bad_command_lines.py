@@ -24,6 +24,8 @@ BAD = [
     ("constants nothing-at-all", "names that `allocopt constants` lists"),
     ("solve broken.json", "line 1"),
     ("solve i.json --progam regret", "did you mean '--program'?"),
+    ("solve i.json --tolerance 1e-4", "did you mean '--tol'?"),
+    ("solve i.json --noise-varance 2", "did you mean '--noise-variance'?"),
     ("solve i.json --program regrte", "did you mean 'regret'?"),
     ("solve i.json --program dueling", "did you mean 'duelling'?"),
     ("solve i.json --method interior_pont", "did you mean 'interior-point'?"),

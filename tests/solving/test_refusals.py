@@ -20,6 +20,8 @@ from allocopt.insight.instances import finite_armed, random_unit
         (["max_iterations:", "'auto'"], {"max_iterations": 5}),
         (["solver:", "'auto'"], {"solver": "SCS"}),
         (["bogus:", "'auto'"], {"bogus": 1}),
+        (["tolerance:", "did you mean 'tol'?"], {"tolerance": 1e-6}),
+        (["tie_tolerence:", "did you mean 'tie_tolerance'?"], {"tie_tolerence": 1e-6}),
         (["bogus:", "'conic'", "solver", "formulation"], {"method": "conic", "bogus": 1}),
         (["solver:", "'interior-point'", "max_iterations"], {"method": "interior-point", "solver": "SCS"}),
         (["max_iterations:", "'active-set'", "max_passes"], {"method": "active-set", "max_iterations": 5}),

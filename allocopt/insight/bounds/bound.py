@@ -28,6 +28,7 @@ from allocopt.insight.bounds.search import instance_at, search, variances_of
 from allocopt.insight.bounds.weights import Terms, best_weights, value_of
 from allocopt.insight.bounds.writing import save_bound
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.programs.instead import no_bandit
 from allocopt.model.tables import Table, Tabular
 
 __all__ = ["MOST_ROUNDS", "FiniteTimeBound", "PullsProgram", "WorstRegret", "finite_time_bound"]
@@ -242,7 +243,7 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
     [6.96, 18.59, 64.41]
     """
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+        raise no_bandit(bandit, n, "finite_time_bound(bandit, n, worst_regret)")
     rounds = whole_number("n", n, InvalidOption, least=1)
     if rounds > MOST_ROUNDS:
         raise InvalidOption(f"n: expected at most 10^100 rounds, got about 10^{len(str(rounds)) - 1}")

@@ -27,6 +27,7 @@ from allocopt.insight.hardness.sensitivity import Sensitivity
 from allocopt.linear.assumptions import Assumption, assuming, sentences
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import best_arm
+from allocopt.model.programs.instead import no_bandit
 from allocopt.model.progress import Callback
 from allocopt.model.solution import Solution, Status
 from allocopt.model.status_text import caveat, why_not
@@ -388,8 +389,6 @@ def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callba
     [(1, 'informative', 200.0), (0, 'optimal', 2.020202), (2, 'confusing', 2.0)]
     """
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(
-            f"bandit: expected a LinearBandit, got a {type(bandit).__name__}; write LinearBandit(arms, theta)"
-        )
+        raise no_bandit(bandit)
     _ = bandit.arms_in_memory  # arms on a cluster are refused before anything is computed
     return Hardness(optimum(bandit, positive_number("tol", tol), callback))

@@ -26,7 +26,8 @@ from allocopt.insight.instances.tables import (
     read_parquet_table,
 )
 from allocopt.model.arms import open_store
-from allocopt.model.bandit import arm_matrix, checked_labels, checked_noise
+from allocopt.model.arms.names import checked_labels
+from allocopt.model.bandit import arm_matrix, checked_noise
 
 __all__ = ["Instance", "read_instance", "read_vector"]
 

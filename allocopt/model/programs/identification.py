@@ -16,7 +16,8 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.validation import Array, ArrayLike, IntArray, finite_number, in_range, positive_number, whole_number
 from allocopt.linear.gaps import exact_gap, magnitudes, plain_mean_error, refined_gaps
-from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise
+from allocopt.model.arms.names import checked_labels
+from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_bandit, check_different, check_learnable, half_precision
 

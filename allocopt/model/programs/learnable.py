@@ -7,6 +7,7 @@ from typing import Any
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.validation import Array
 from allocopt.model.bandit import LinearBandit
+from allocopt.model.programs.instead import no_bandit
 
 __all__ = ["check_bandit", "check_different", "check_learnable", "check_some_gap", "half_precision"]
 
@@ -14,7 +15,7 @@ __all__ = ["check_bandit", "check_different", "check_learnable", "check_some_gap
 def check_bandit(bandit: Any) -> LinearBandit:
     """The bandit, if it is one."""
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+        raise no_bandit(bandit)
     return bandit
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, positive_number, vector
-from allocopt.model.bandit import LinearBandit, arm_matrix, checked_labels, checked_noise
+from allocopt.model.arms.names import checked_labels
+from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_learnable, half_precision
 from allocopt.model.rows.sightings import SightedArray, Sightings

@@ -22,13 +22,14 @@ import numpy as np
 from allocopt.base.atomic_files import file_path
 from allocopt.base.compiling import say_before
 from allocopt.base.conversion import NotAnArray, as_array
-from allocopt.base.errors import Interrupted, InvalidInstance, InvalidOption
+from allocopt.base.errors import Interrupted, InvalidOption
 from allocopt.base.long_runs.children import Limits
 from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.machine import available_cores
 from allocopt.base.validation import IntArray, positive_number, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
+from allocopt.model.programs.instead import no_bandit
 from allocopt.play.simulation.conditions import Conditions
 from allocopt.play.simulation.duration import warn_if_long
 from allocopt.play.simulation.identity import identity
@@ -135,7 +136,9 @@ def simulate(
     (array([ 631,  794, 1000]), True, array([1000, 1000, 1000]))
     """
     started = time.perf_counter()
-    _check_bandit(bandit)
+    if not isinstance(bandit, LinearBandit | ContextualBandit):
+        order = "simulate(policy, bandit, horizon, runs)"
+        raise no_bandit(bandit, policy, order, wanted="a LinearBandit or a ContextualBandit")
     checked = _checked_policy(policy)
     horizon = _checked_horizon(horizon)
     grid = default_times(horizon) if times is None else _checked_times(times, horizon)
@@ -227,11 +230,6 @@ def default_times(horizon: int) -> IntArray:
 
 
 # What was asked for
-
-
-def _check_bandit(bandit: Any) -> None:
-    if not isinstance(bandit, LinearBandit | ContextualBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit or a ContextualBandit, got a {type(bandit).__name__}")
 
 
 def _checked_policy(policy: Any) -> Any:

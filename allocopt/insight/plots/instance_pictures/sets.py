@@ -14,6 +14,7 @@ from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.insight.plots.style import number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import regret
+from allocopt.model.programs.instead import no_bandit
 from allocopt.model.solution import Solution
 from allocopt.solving.solve import solve
 
@@ -84,7 +85,7 @@ class Picture:
 def picture_of(bandit: Any, solution: Any, alternatives: Any, horizon: float | None) -> Picture:
     """Check that the parts fit together, and work out the sets."""
     if not isinstance(bandit, LinearBandit):
-        raise InvalidInstance(f"bandit: expected a LinearBandit, got a {type(bandit).__name__}")
+        raise no_bandit(bandit, solution, "the bandit first, then the solution")
     if bandit.dim not in (2, 3):
         raise InvalidInstance(
             f"bandit: expected 2 or 3 dimensions to draw, got {bandit.dim}; plots.allocation and plots.gap_information show "
