@@ -78,4 +78,4 @@ def test_precompile_says_that_it_compiles_before_it_does_where_there_is_no_termi
     monkeypatch.setattr(command, "make", lambda: said_before.append(capsys.readouterr().err))
     command.precompile(as_json=True)
     assert said_before == ["" if there else "compiling; this takes some seconds\n"]
-    assert json.loads(capsys.readouterr().out).keys() == {"seconds"}
+    assert "seconds" in json.loads(capsys.readouterr().out)
