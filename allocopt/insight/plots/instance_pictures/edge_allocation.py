@@ -163,10 +163,9 @@ def _make_room(board: Canvas, radius: float) -> None:
         board.figure.draw_without_rendering()  # how large the axes are is known once the legend has its place
     box = board.axes.get_window_extent()
     needed = radius + 1.0
-    for side, length in (("x", box.width), ("y", box.height)):
-        points = 72.0 * length / board.figure.dpi
-        share = needed / max(points - 2.0 * needed, needed)
-        board.axes.margins(**{side: max(0.12, share)})
+    points = [72.0 * length / board.figure.dpi for length in (box.width, box.height)]
+    x, y = (max(0.12, needed / max(length - 2.0 * needed, needed)) for length in points)
+    board.axes.margins(x=x, y=y)
 
 
 def _key(axes: Any, top: float, unit: str, optimal: bool) -> None:
