@@ -36,6 +36,7 @@ def axes(count, **how):
 
 def pictures(run, paths):
     bound = ao.finite_time_bound(BANDIT, 1000, 50.0)
+    other = ao.simulate("LinTS", BANDIT, 1000, 6, rng=0)
     return {
         "allocation": (2, lambda **how: plots.allocation(SOLUTION, **how)),
         "audit_bars": (2, lambda **how: plots.audit_bars(ao.audit(BANDIT, run.pulls, 1000), **how)),
@@ -45,9 +46,13 @@ def pictures(run, paths):
         "gap_information": (1, lambda **how: plots.gap_information(SOLUTION, **how)),
         "geometry": (2, lambda **how: plots.geometry(BANDIT, SOLUTION, **how)),
         "heat_map": (1, lambda **how: plots.heat_map([1], [1], [[1]], x_name="x", y_name="y", quantity="q", **how)),
+        "intervals": (1, lambda **how: plots.intervals(SOLUTION, **how)),
         "performance_profiles": (1, lambda **how: plots.performance_profiles({"a": [1, 2], "b": [2, 1]}, **how)),
         "pulls_over_time": (1, lambda **how: plots.pulls_over_time(run, solution=SOLUTION, **how)),
         "regret_curves": (1, lambda **how: plots.regret_curves({"LinUCB": run}, constant=8, **how)),
+        "regret_difference": (1, lambda **how: plots.regret_difference(ao.compare(run, other), **how)),
+        "schedule_plan": (1, lambda **how: plots.schedule_plan(ao.Schedule.from_solution(SOLUTION, horizon=1000), **how)),
+        "spanner_coefficients": (1, lambda **how: plots.spanner_coefficients(ao.barycentric_spanner(MANY.arms), **how)),
     }  # fmt: skip
 
 
