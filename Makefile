@@ -14,7 +14,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 $(USER_STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "allocopt needs Python 3.11 or newer (set PYTHON=...)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[files]'
 	touch $@
 
 $(STAMP): pyproject.toml $(USER_STAMP)

@@ -11,7 +11,7 @@ import heapq
 import math
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import Any
 
@@ -64,19 +64,22 @@ class GraphArms(Tabular):
         What each column stands for: an edge, an eigenvalue of the Laplacian, an item.
     theta : array, shape (d,), or None
         Minus the edge weights, or None if the graph has none.
+    source : node or None
+        Where the paths begin; None for arms that are no paths.
     """
 
     arms: Array
     labels: tuple[Any, ...]
     edges: tuple[Any, ...]
     theta: Array | None
+    source: Hashable = None
 
     def bandit(self, theta: ArrayLike | None = None, noise_variance: ArrayLike = 1.0) -> LinearBandit:
         """The linear bandit of these arms, with ``theta`` or, by default, minus the edge weights."""
         chosen = self.theta if theta is None else theta
         if chosen is None:
             raise InvalidInstance("theta: the arms come without edge weights, so θ must be given")
-        return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
+        return LinearBandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels, self.source))
 
     def plot(self, solution: Any = None, **options: Any) -> Any:
         """`allocopt.plots.edge_allocation`: the graph with what a solution's exploration uses (by default that of the regret
@@ -94,12 +97,12 @@ class GraphArms(Tabular):
         2.0
         """
         chosen = self.bandit(theta).theta
-        return semi_bandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels))
+        return semi_bandit(self.arms, chosen, noise_variance, labels=label_texts(self.labels, self.source))
 
     def _table(self) -> Table:
         columns: dict[str, Any] = {
             "arm": np.arange(len(self.arms)),
-            "label": list(label_texts(self.labels)),
+            "label": list(label_texts(self.labels, self.source)),
         }
         if self.theta is not None:
             columns["mean"] = self.arms @ self.theta
@@ -140,10 +143,12 @@ def path_arms(
         if wanted > most:
             raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
-        return _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths")
+        return replace(
+            _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths"), source=source
+        )
     if paths.acyclic and paths.count() > most:
         raise _too_many(f"{_count_text(paths.count())} paths", most)
-    return _incidence(paths, _simple_paths(paths), theta, most, "paths")
+    return replace(_incidence(paths, _simple_paths(paths), theta, most, "paths"), source=source)
 
 
 def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> GraphArms:

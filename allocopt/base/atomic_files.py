@@ -32,13 +32,20 @@ def file_path(path: object, name: str = "path") -> Path:
 
 
 @contextlib.contextmanager
-def whole_file(path: str | PathLike[str], *, overwrite: bool, what: str = "the file") -> Iterator[BinaryIO]:
+def whole_file(
+    path: str | PathLike[str],
+    *,
+    overwrite: bool,
+    what: str = "the file",
+    remedy: str = "write overwrite=True (--force)",
+) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name only when it is complete and on the disk.
 
-    An existing file is refused unless ``overwrite``, and then replaced in one step; ``what`` names the content in errors.
+    An existing file is refused unless ``overwrite``, and then replaced in one step; ``what`` names the content in errors,
+    and ``remedy`` says how to have an existing file replaced.
     """
     target = file_path(path)
-    taken = InvalidFile(f"{target}: exists already; choose another name or allow overwriting")
+    taken = InvalidFile(f"{target}: exists already; choose another name, or {remedy}")
     temporary: Path | None = None
     try:
         if target.is_dir():

@@ -300,3 +300,23 @@ def test_paths_over_parallel_edges_have_labels_of_their_own():
     doubled = nx.MultiGraph([("a", "b", 0), ("a", "b", 1)])
     trees = label_texts(graphs.spanning_tree_arms(doubled).labels)
     assert len(set(trees)) == 2
+
+
+@given(any_graphs((nx.Graph, nx.MultiGraph)))
+def test_the_words_for_a_path_begin_at_its_source(G):
+    source, target = sorted(G, key=str)[:2]
+    for start, end in ((source, target), (target, source)):
+        if nx.has_path(G, start, end):
+            paths = graphs.path_arms(G, start, end)
+            for label, words in zip(paths.labels, label_texts(paths.labels, start), strict=True):
+                nodes = [word.split("[")[0] for word in words.split("→")]
+                assert (nodes[0], nodes[-1]) == (str(start), str(end))
+                walked = [{a, b} for a, b in itertools.pairwise(nodes)]
+                assert walked == [{str(edge[0]), str(edge[1])} for edge in label]
+
+
+def test_an_undirected_path_is_read_from_its_source_in_either_direction():
+    G = nx.Graph([("a", "b"), ("b", "c"), ("c", "d"), ("a", "c")])
+    assert set(graphs.path_arms(G, "d", "a").bandit(-np.ones(4)).labels) == {"d→c→a", "d→c→b→a"}
+    assert set(graphs.path_arms(G, "a", "d", k_best=2).bandit(-np.ones(4)).labels) == {"a→c→d", "a→b→c→d"}
+    assert graphs.path_arms(nx.Graph([("a", "b")]), "b", "a").bandit([-1.0]).labels == ("b→a",)

@@ -29,7 +29,7 @@ def test_a_file_is_written_and_readable_by_others(tmp_path):
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
     write(tmp_path / "a", b"one", overwrite=False)
-    with pytest.raises(InvalidFile, match="exists already"):
+    with pytest.raises(InvalidFile, match=r"exists already; choose another name, or write overwrite=True \(--force\)"):
         write(tmp_path / "a", b"two", overwrite=False)
     assert (tmp_path / "a").read_bytes() == b"one"
     write(tmp_path / "a", b"two", overwrite=True)

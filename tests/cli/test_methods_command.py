@@ -1,5 +1,6 @@
 """``allocopt methods`` prints the table of methods, all of it."""
 
+import importlib
 import json
 
 import pytest
@@ -66,3 +67,15 @@ def test_precompile_says_when_machine_code_is_in_place():
     assert said.exit_code == 0, said.output
     assert said.output.startswith("machine code is in place")
     assert json.loads(CliRunner().invoke(app, ["precompile", "--json"]).output)["seconds"] >= 0.0
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_precompile_says_that_it_compiles_before_it_does_where_there_is_no_terminal(monkeypatch, capsys, there):
+    pytest.importorskip("numba", reason="there is nothing to compile with")
+    command = importlib.import_module("allocopt.cli.precompile")
+    said_before = []
+    monkeypatch.setattr(command, "ready", lambda form: there or form == "arms" or None)
+    monkeypatch.setattr(command, "make", lambda: said_before.append(capsys.readouterr().err))
+    command.precompile(as_json=True)
+    assert said_before == ["" if there else "compiling; this takes some seconds\n"]
+    assert "seconds" in json.loads(capsys.readouterr().out)

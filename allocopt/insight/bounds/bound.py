@@ -227,7 +227,8 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
         Rounds, at most 10^100.
     worst_regret : float or callable
         B: what a policy may pay at the alternatives. A number, or a function that takes an alternative (a `LinearBandit`) and
-        returns a number, ``lambda b: 10 * ao.regret_constant(b.arms, b.theta).value * math.log(n)`` for instance (inf: no demand).
+        returns a number (inf: no demand), for instance
+        ``lambda b: 10 * ao.regret_constant(b.arms, b.theta, b.noise_variance).value * math.log(n)``.
 
     Returns
     -------

@@ -124,7 +124,8 @@ class StudyFolder:
         content = _parquet(table)
         # one that is there was written by a process that was killed before it could say so, or it is the user's own
         if not self.table_path.exists():
-            with whole_file(self.table_path, overwrite=False, what="the table; what is finished is kept") as out:
+            about = "the table; what is finished is kept"
+            with whole_file(self.table_path, overwrite=False, what=about, remedy="move it away") as out:
                 out.write(content)
         elif _sha256(self.table_path) != hashlib.sha256(content).hexdigest():
             raise InvalidFile(f"{self.table_path}: was not written by this study; nothing was changed (move it away)")

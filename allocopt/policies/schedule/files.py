@@ -39,7 +39,7 @@ _RULES = {
 @contextlib.contextmanager
 def new_file(path: str | PathLike[str], *, force: bool) -> Iterator[TextIO]:
     """A text file that appears complete or not at all; an existing one is replaced only with ``force``."""
-    with whole_file(path, overwrite=force, what="the schedule") as out:
+    with whole_file(path, overwrite=force, what="the schedule", remedy="write force=True (--force)") as out:
         text = io.TextIOWrapper(out, encoding="utf-8", newline="")
         yield text
         text.flush()

@@ -1,5 +1,6 @@
 """Pictures of gaps, pulls, audits, graphs and profiles: what is drawn is what the numbers say; and every plot takes axes."""
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -35,6 +36,7 @@ def axes(count, **how):
 
 def pictures(run, paths):
     bound = ao.finite_time_bound(BANDIT, 1000, 50.0)
+    other = ao.simulate("LinTS", BANDIT, 1000, 6, rng=0)
     return {
         "allocation": (2, lambda **how: plots.allocation(SOLUTION, **how)),
         "audit_bars": (2, lambda **how: plots.audit_bars(ao.audit(BANDIT, run.pulls, 1000), **how)),
@@ -44,9 +46,13 @@ def pictures(run, paths):
         "gap_information": (1, lambda **how: plots.gap_information(SOLUTION, **how)),
         "geometry": (2, lambda **how: plots.geometry(BANDIT, SOLUTION, **how)),
         "heat_map": (1, lambda **how: plots.heat_map([1], [1], [[1]], x_name="x", y_name="y", quantity="q", **how)),
+        "intervals": (1, lambda **how: plots.intervals(SOLUTION, **how)),
         "performance_profiles": (1, lambda **how: plots.performance_profiles({"a": [1, 2], "b": [2, 1]}, **how)),
         "pulls_over_time": (1, lambda **how: plots.pulls_over_time(run, solution=SOLUTION, **how)),
         "regret_curves": (1, lambda **how: plots.regret_curves({"LinUCB": run}, constant=8, **how)),
+        "regret_difference": (1, lambda **how: plots.regret_difference(ao.compare(run, other), **how)),
+        "schedule_plan": (1, lambda **how: plots.schedule_plan(ao.Schedule.from_solution(SOLUTION, horizon=1000), **how)),
+        "spanner_coefficients": (1, lambda **how: plots.spanner_coefficients(ao.barycentric_spanner(MANY.arms), **how)),
     }  # fmt: skip
 
 
@@ -149,6 +155,19 @@ def test_one_curve_that_flattens_the_others_makes_the_scale_logarithmic():
     assert plots.regret_curves(far, log=False).axes[0].get_yscale() == "linear"
 
 
+def test_a_bound_far_below_the_curves_makes_the_scale_logarithmic():
+    curves = {"a": ([1, 10], [[1, 100]])}
+
+    def scale(top, **how):
+        return plots.regret_curves(curves, bound=([1, 10], [0, top]), **how).axes[0].get_yscale()
+
+    assert [scale(4), scale(6), scale(0)] == ["log", "linear", "linear"]
+    assert scale(6, constant=100) == "log"  # it is the line c·log n that takes the height then
+    assert scale(4, log=False) == "linear"
+    nothing = {"a": ([1, 10], [[0, 0]])}  # which no logarithm shows
+    assert plots.regret_curves(nothing, constant=100, bound=([10], [1])).axes[0].get_yscale() == "linear"
+
+
 def test_a_closed_form_is_drawn_as_a_curve_not_as_a_polygon():
     figure = plots.family_curve(
         [0.1, 0.5, 1.0], [9, 1, 1], [11, 3, 2], parameter="x", reference=lambda x: 1 / x, log=""
@@ -172,3 +191,19 @@ def test_the_index_of_a_data_frame_names_the_arms():
     )
     assert ao.LinearBandit(named, [1, 0], labels=["a", "b", "c"]).labels == ("a", "b", "c")
     assert ao.LinearBandit(pandas.DataFrame(rows), [1, 0]).labels is None
+
+
+@pytest.mark.parametrize("width", ["column", "page"])
+def test_no_node_of_a_graph_is_cut_off(width):
+    cities = nx.Graph([("Zürich", "Bern"), ("Bern", "Genf"), ("Zürich", "Basel"), ("Basel", "Bern"), ("Genf", "Sion")])
+    for tower in (cities, nx.cycle_graph(["Zürich", "Genf", "Basel"])):
+        paths = ao.graphs.path_arms(tower, "Zürich", "Genf")
+        figure = plots.edge_allocation(
+            paths, ao.solve(ao.programs.regret(paths.bandit(-np.ones(tower.size())))), width=width
+        )
+        (axes,) = figure.axes
+        (nodes,) = axes.collections
+        radius = np.sqrt(nodes.get_sizes()[0]) / 2 * figure.dpi / 72
+        centres, frame = axes.transData.transform(nodes.get_offsets()), axes.get_window_extent()
+        assert (centres - radius >= frame.min).all()
+        assert (centres + radius <= frame.max).all()

@@ -55,7 +55,7 @@ def test_existing_files_are_kept_unless_forced(small, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("mine")
     for write in (small.to_csv, small.to_json):
-        with pytest.raises(ao.InvalidFile, match="exists already"):
+        with pytest.raises(ao.InvalidFile, match="exists already; choose another name, or write force=True"):
             write(path)
         assert path.read_text() == "mine"
     small.to_csv(path, force=True)

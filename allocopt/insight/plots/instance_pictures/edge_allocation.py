@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from allocopt.actions.graphs import GraphArms
 from allocopt.base.errors import InvalidOption
 from allocopt.base.validation import Array
-from allocopt.insight.plots.canvas import Width, canvas
+from allocopt.insight.plots.canvas import Canvas, Width, canvas
 from allocopt.insight.plots.style import BLUE, GREY, NOTE, ORANGE, UNITS, drawing, number, text
 from allocopt.model.programs import regret
 from allocopt.model.solution import Solution
@@ -99,6 +100,7 @@ def edge_allocation(
             edgecolor="black",
             linewidth=0.7,
             zorder=4,
+            clip_on=False,
         )
         if few:
             for node, (x, y) in places.items():
@@ -107,10 +109,10 @@ def edge_allocation(
             _write_amounts(axes, edges, flow, places)
         _key(axes, top, UNITS[solution.program.kind], bool(best.any()))
         axes.set_aspect("equal", adjustable="datalim")
-        axes.margins(0.12)
         axes.set_axis_off()
         axes.set_title("what exploration uses: Σ α over the arms with the edge", **NOTE)
         board.legend()
+        _make_room(board, math.sqrt(size) / 2)
         return board.done()
 
 
@@ -153,6 +155,17 @@ def _write_amounts(
         if amount > 1e-9 * max(float(flow.max()), 1e-300):
             middle = (np.array(places[a]) + np.array(places[b])) / 2
             axes.text(*middle, number(amount), fontsize=7, ha="center", va="center", bbox=box, zorder=6)
+
+
+def _make_room(board: Canvas, radius: float) -> None:
+    """Margins that hold circles of this radius, in points, whole: their size does not follow the scale of the axes."""
+    if board.own:
+        board.figure.draw_without_rendering()  # how large the axes are is known once the legend has its place
+    box = board.axes.get_window_extent()
+    needed = radius + 1.0
+    points = [72.0 * length / board.figure.dpi for length in (box.width, box.height)]
+    x, y = (max(0.12, needed / max(length - 2.0 * needed, needed)) for length in points)
+    board.axes.margins(x=x, y=y)
 
 
 def _key(axes: Any, top: float, unit: str, optimal: bool) -> None:

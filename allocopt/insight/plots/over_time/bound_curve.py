@@ -64,7 +64,7 @@ def bound_curve(
     >>> bandit = ao.instances.counter_example(0.2)
     >>> figure = bound_curve([ao.finite_time_bound(bandit, 10**k, 500) for k in (4, 5, 6)], constant=8)
     >>> figure.axes[0].get_xlabel()
-    'rounds n'
+    'round n'
     """
     n, values = bound_points(bounds)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
@@ -90,7 +90,7 @@ def bound_curve(
         axes.set_xlim(start, end if end > start else 2 * start)
         if not log:
             axes.set_ylim(bottom=0.0)
-        axes.set_xlabel("rounds n")
+        axes.set_xlabel("round n")
         axes.set_ylabel("regret")
         axes.set_title("in the shade: only at a price on other instances", **NOTE)
         axes.grid(which="major")

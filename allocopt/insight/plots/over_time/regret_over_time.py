@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["regret_curves"]
 
+_SEEN = 0.05  # of the height: what stays below lies on the axis to the eye
+
 
 def regret_curves(
     curves: Mapping[str, Any],
@@ -52,7 +54,8 @@ def regret_curves(
     horizon : int, optional
         Show the rounds up to here only.
     log : bool, optional
-        A logarithmic scale for the regret; by default where one curve ends more than ten times as high as another.
+        A logarithmic scale for the regret; by default where one curve ends more than ten times as high as another, or the
+        bound would lie in the lowest 5 % of the picture.
     ax : Axes, optional
         Where to draw, instead of on a figure of its own.
     width : float or str
@@ -72,7 +75,7 @@ def regret_curves(
     limit = None if bound is None else _bound_line(bound, last)
     counts = {len(regret) for _, regret in checked.values()}
     alike = len(counts) == 1 and counts != {1}
-    log = flattened([float(regret.mean(axis=0)[-1]) for _, regret in checked.values()]) if log is None else bool(log)
+    log = _needs_log(checked, slope, limit) if log is None else bool(log)
     with drawing():
         board = canvas(ax, width, 0.8)
         axes = board.axes
@@ -106,6 +109,19 @@ def regret_curves(
         axes.grid(which="major")
         board.legend()
         return board.done()
+
+
+def _needs_log(
+    curves: Mapping[str, tuple[Array, Array]], slope: float | None, limit: tuple[Array, Array] | None
+) -> bool:
+    """Whether a linear scale would flatten a curve or the bound."""
+    ends = [float(regret.mean(axis=0)[-1]) for _, regret in curves.values()]
+    if limit is None or flattened(ends) or min(ends) <= 0.0:
+        return flattened(ends)
+    top = max(float(np.quantile(regret, 0.9, axis=0).max()) for _, regret in curves.values())
+    if slope is not None:
+        top = max(top, slope * np.log(max(float(times[-1]) for times, _ in curves.values())))
+    return 0.0 < float(limit[1].max(initial=0.0)) < _SEEN * top
 
 
 def _bound_line(bound: Any, last: float) -> tuple[Array, Array]:
