@@ -74,7 +74,7 @@ MEMBERS = {
     "constants.Proven": "constant finding solution",
     "constants.Shares": "digits partial rounding weights",
     "constants.Verdict": "AGREES DIFFERS OTHER_INSTANCE ROUNDING UNPRINTED",
-    "graphs.GraphArms": "arms bandit edges labels plot semi_bandit theta to_frame to_latex",
+    "graphs.GraphArms": "arms bandit edges labels plot semi_bandit source theta to_frame to_latex",
     "instances.Family": "build closed_form name parameters summary",
     "instances.Parameter": "annotation count default index",
     "programs.AllocationProgram": """
