@@ -4,12 +4,13 @@ For each policy, instance and horizon: measure the regret here, find alternative
 whether the bound for these regrets (upper confidence limits) is below the regret here (upper confidence limit), as it must be.
 
     python benchmarks/finite_time.py                 # n up to 10⁵: some minutes
-    python benchmarks/finite_time.py --most 1000000  # an hour or so
+    python benchmarks/finite_time.py --most 1000000  # an hour or so; what was interrupted goes on where it stopped
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import platform
 import time
@@ -24,6 +25,7 @@ from allocopt import LinearBandit, SimulationResult, instances
 from allocopt.play.simulation.simulate import simulate
 
 HERE = Path(__file__).parent
+FINISHED = "finite_time.jsonl"  # a line for each trial, so that an interrupted run loses only the one it was in
 SEED = 20260
 RUNS = {10**3: 200, 10**4: 100, 10**5: 30, 10**6: 10}
 STANDARD_ERRORS = 3.0  # above the mean: the upper confidence limit
@@ -94,7 +96,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=10**5, help="the longest horizon")
     parser.add_argument("--instances", type=int, default=30, help="how many of the instances")
-    parser.add_argument("--out", default=str(HERE), help="where FINITE_TIME.md goes")
+    parser.add_argument("--out", default=str(HERE), help="where FINITE_TIME.md and the finished trials go")
+    parser.add_argument("--fresh", action="store_true", help="begin again, without the finished trials")
     arguments = parser.parse_args()
     console = Console(stderr=True, soft_wrap=True)
     started = time.perf_counter()
@@ -103,15 +106,36 @@ def main() -> None:
     console.print(
         f"{len(chosen)} instances, {len(POLICIES)} policies, n = {list(horizons)}: some minutes", markup=False
     )
+    finished = Path(arguments.out) / FINISHED
+    if arguments.fresh:
+        finished.unlink(missing_ok=True)
+    known = {(t.instance, t.policy, t.n): t for t in _finished(finished)}
     trials = []
     for name, bandit in chosen.items():
-        trials += [trial(name, bandit, policy, n, runs) for n, runs in horizons.items() for policy in POLICIES]
+        for n, runs in horizons.items():
+            for policy in POLICIES:
+                if (done := known.get((name, policy, n))) is None:
+                    done = trial(name, bandit, policy, n, runs)
+                    with finished.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(done._asdict(), ensure_ascii=False) + "\n")
+                trials.append(done)
         worst = max(t.bound / t.limit for t in trials if t.instance == name)
         console.print(f"{name}: bound/limit at most {worst:.3f}, {time.perf_counter() - started:.0f} s", markup=False)
     text = "\n".join([_heading(arguments, chosen, horizons), _summary(trials), _table(), _growth()])
     target = Path(arguments.out) / "FINITE_TIME.md"
     target.write_text(text, encoding="utf-8")
     console.print(f"{target} after {time.perf_counter() - started:.0f} s", markup=False)
+
+
+def _finished(file: Path) -> list[Trial]:
+    """What an earlier run has measured; a last line that was cut off is measured again."""
+    if not file.exists():
+        return []
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        file.write_text("".join(whole), encoding="utf-8")
+    return [Trial(**json.loads(line)) for line in whole]
 
 
 def _heading(arguments: argparse.Namespace, chosen: dict[str, LinearBandit], horizons: dict[int, int]) -> str:

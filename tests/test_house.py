@@ -24,6 +24,8 @@ HEAVY = (
 ALLOWED_INSIDE = {
     # the two methods of a solution that reach up into the room of the certificates
     ("allocopt/model/solution.py", "allocopt.certify"),
+    # what a program asks for, in the room of the named programs, which are made of what a solution is made of
+    ("allocopt/model/solution.py", "allocopt.model.programs.answer"),
     # these load numba
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.conditions"),
     ("allocopt/cli/simulate.py", "allocopt.play.simulation.simulate"),

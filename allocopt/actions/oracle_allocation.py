@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +28,9 @@ from allocopt.actions.edge_bounds import EdgeBounds
 from allocopt.actions.oracle_answers import Explored
 from allocopt.actions.oracle_spanner import oracle_spanner
 from allocopt.actions.oracles import Incidence, Oracle
-from allocopt.base.errors import InvalidInstance, SlowWarning, SolverFailed
+from allocopt.base.errors import InvalidInstance, SlowWarning, SolverFailed, warn_caller
 from allocopt.base.machine import duration_text, single_threaded
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
 from allocopt.model.tables import Table, Tabular, drawn
 
@@ -94,6 +94,7 @@ class OracleAllocation(Tabular):
         return f"OracleAllocation({interval}, support={len(self.gaps) - 1}, oracle_calls={self.oracle_calls})"
 
 
+@spelled
 def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, rounds: int = 20) -> OracleAllocation:
     """A certified interval for the regret constant c(A, θ) of arms that only an oracle knows.
 
@@ -142,11 +143,10 @@ def _warn_if_long(dim: int, steps: int) -> None:
     """Say so before it starts where the bounds take long: each round decomposes matrices of the dimension of the arms."""
     seconds = _SECONDS_A_ROUND * dim**3 * (steps + 1)
     if seconds > _LONG:
-        warnings.warn(
+        warn_caller(
             f"oracle_allocation: {steps} rounds in {dim} dimensions will take about {duration_text(seconds)}; "
             "rounds= takes fewer, which leaves a wider interval",
             SlowWarning,
-            stacklevel=3,
         )
 
 

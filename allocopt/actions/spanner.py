@@ -20,6 +20,7 @@ from allocopt.actions.oracle_spanner import OracleSpanner, oracle_spanner
 from allocopt.actions.oracles import Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import single_threaded
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, ArrayLike, IntArray, matrix, positive_number
 from allocopt.linear.scaling import equilibrated
@@ -86,6 +87,7 @@ class Spanner(Tabular):
 def barycentric_spanner(arms: Oracle, C: float | None = None) -> OracleSpanner: ...
 @overload
 def barycentric_spanner(arms: ArrayLike, C: float | None = None) -> Spanner: ...
+@spelled
 def barycentric_spanner(arms: Oracle | ArrayLike, C: float | None = None) -> Spanner | OracleSpanner:
     r"""A C-approximate barycentric spanner of the arms.
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast, overload
 
-from allocopt.base.errors import CompilingWarning, SlowWarning
+from allocopt.base.errors import CompilingWarning, SlowWarning, warn_caller
 
 try:
     import numba
@@ -99,13 +98,11 @@ def say_before(what: str, *functions: Any) -> None:
     """Warn, before something starts, that it will first compile these functions, or that it is slow because nothing is compiled."""
     if numba is None or getattr(numba.config, "DISABLE_JIT", False):
         why = "numba is not installed" if numba is None else "numba is switched off (NUMBA_DISABLE_JIT)"
-        warnings.warn(
-            f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning, stacklevel=3
-        )
+        warn_caller(f"{what} is interpreted, hundreds of times slower than compiled: {why}", SlowWarning)
         return
     missing = [f for f in functions if hasattr(f, "overloads") and not f.overloads and not on_disk(f)]
     if missing:
-        warnings.warn(f"{what} compiles, this once; it takes some seconds", CompilingWarning, stacklevel=3)
+        warn_caller(f"{what} compiles, this once; it takes some seconds", CompilingWarning)
 
 
 def loaded(function: Any, signature: tuple[Any, ...]) -> bool:

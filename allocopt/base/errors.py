@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,6 +77,14 @@ class CompilingWarning(UserWarning):
 
 class SlowWarning(UserWarning):
     """Said before something starts that takes very long: many times as long without compiled code, or for minutes."""
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """A warning that points at the line outside of allocopt from which it was called, however deep it comes from."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "allocopt":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -19,6 +19,7 @@ from allocopt.cli.shell.late_bars import late
 from allocopt.cli.shell.tables import fitted_table
 from allocopt.insight.documents import interval
 from allocopt.linear.assumptions import assuming
+from allocopt.model.programs.answer import answer_names, listed
 from allocopt.model.progress import Callback, Progress
 from allocopt.model.solution import Solution, Status
 from allocopt.model.status_text import assumption_sentences, confirmed, why_not
@@ -101,10 +102,8 @@ def _summary(solution: Solution, enclosure: Enclosure | None, name: str) -> Tabl
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("program", f"{name}, {solution.program.n_arms} arms in {solution.program.dim} dimensions")
     table.add_row("value", f"{solution.value:.10g}")
-    if solution.program.origin.answer is not None:
-        others = len(solution.stats.get("answers", ())) - 1
-        compared = f", the cheapest of {others + 1} correct answers" if others > 0 else ""
-        table.add_row("answer", f"arm {solution.program.origin.answer}{compared}")
+    if len(solution.answer_arms) and not len(solution.optimal_arms):
+        table.add_row("answer", escape(_answer(solution)))
     if enclosure is not None:
         table.add_row("proven", interval(enclosure))
         if not confirmed(solution, enclosure):
@@ -117,6 +116,17 @@ def _summary(solution: Solution, enclosure: Enclosure | None, name: str) -> Tabl
     seconds = duration(solution.stats["seconds"]) if "seconds" in solution.stats else "-"
     table.add_row("method", f"{solution.method}, {seconds}")
     return table
+
+
+def _answer(solution: Solution) -> str:
+    """The arms that are the right answer, and among how many correct ones."""
+    arms, program = solution.answer_arms, solution.program
+    named = answer_names(program, arms)
+    numbers = [
+        f"{i} ({name})" if program.labels is not None else name for i, name in zip(arms.tolist(), named, strict=True)
+    ]
+    others = len(solution.stats.get("answers", ())) - 1
+    return listed(numbers) + (f", the cheapest of {others + 1} correct answers" if others > 0 else "")
 
 
 def _allocation(solution: Solution, most: int) -> Table:

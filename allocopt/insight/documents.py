@@ -62,6 +62,8 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "allocation": json_data(solution.allocation),
         "multipliers": json_data(solution.multipliers),
         "answer": origin.answer,
+        "answer_arms": solution.answer_arms.tolist(),
+        "binding_names": list(solution.binding_names),
         "answers": [{"arm": i, "lower": json_number(x), "upper": json_number(y)} for i, (x, y) in bounds.items()],
         "compared": None if origin.compared is None else origin.compared.tolist(),
         "labels": None if solution.labels is None else list(solution.labels),

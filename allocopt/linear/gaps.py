@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base import double_double as precise
 from allocopt.base.validation import Array
+from allocopt.linear import double_double as precise
 from allocopt.linear.floating import GAP_ERROR, PAIR_ERROR, TINY, UNIT
 
 __all__ = ["best_of", "error_of_mean", "exact_gap", "magnitudes", "plain_mean_error", "refined_gaps", "tie_share"]

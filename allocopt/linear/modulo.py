@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.base import double_double as precise
 from allocopt.base.validation import Array, IntArray
+from allocopt.linear import double_double as precise
 from allocopt.linear.floating import ENTRY_ERROR, NOISE, PAIR_ERROR, TINY, UNIT
 
 __all__ = ["Modulo", "rational_rows"]

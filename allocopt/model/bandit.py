@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidInstance
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.tolerances import LARGEST, TIE
 from allocopt.base.validation import (
     Array,
@@ -44,6 +45,7 @@ __all__ = ["LinearBandit"]
 _MOST_TIES = 20  # assumptions of ties that are listed one by one
 
 
+@spelled_constructor
 @dataclass(frozen=True, eq=False)
 class LinearBandit(Tabular):
     r"""A finite-armed linear bandit: playing arm x gives ⟨x, θ⟩ plus Gaussian noise.

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, index_array, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.linear.span import spanning_coordinates
-from allocopt.model.arms.names import checked_labels
+from allocopt.model.arms.names import by_column_names, checked_labels
 from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise, noise_text
 from allocopt.model.tables import Table, Tabular
 
 __all__ = ["ContextualBandit", "checked_contexts"]
 
 
+@spelled_constructor
 @dataclass(frozen=True, eq=False)
 class ContextualBandit(Tabular):
     r"""A linear bandit whose arms depend on a context: in context m, playing x in A_m gives ⟨x, θ⟩ plus Gaussian noise.
@@ -91,7 +93,7 @@ class ContextualBandit(Tabular):
     def __post_init__(self) -> None:
         contexts = checked_contexts(self.contexts)
         dim = contexts[0].shape[1]
-        theta = vector("theta", self.theta, InvalidInstance)
+        theta = vector("theta", _by_names(self.contexts, self.theta), InvalidInstance)
         if len(theta) != dim:
             raise InvalidInstance(f"theta: expected {dim} entries (the arms have {dim} columns), got {len(theta)}")
         starts = np.cumsum([0, *(len(rows) for rows in contexts)])
@@ -262,3 +264,11 @@ def _renumbered(games: list[LinearBandit], starts: IntArray) -> list[Assumption]
             arms = tuple(i + start for i in a.arms)
             found.append(Assumption(a.kind, arms, a.size, f"context {number}: {a.text}"))
     return found
+
+
+def _by_names(contexts: Sequence[Any], theta: Any) -> Any:
+    """θ in the order of the columns of the contexts' data frames, which must be one."""
+    orders = [by_column_names(rows, theta) for rows in contexts]
+    if any(order is not orders[0] and list(order) != list(orders[0]) for order in orders):
+        raise InvalidInstance("contexts: expected data frames whose columns are in the same order, but they differ")
+    return orders[0]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from allocopt.base.errors import InvalidProgram
 from allocopt.base.lazy import lazy_fields, payload
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, index_array, matrix, vector
 from allocopt.linear.assumptions import Assumption
 from allocopt.model.bandit import checked_noise
@@ -35,6 +36,7 @@ _ARRAYS = ("features", "costs", "targets", "radii", "lower", "upper", "target_ar
 _ARRAYS_OF_ORIGIN = (*_ARRAYS, "noise_variance", "owners")
 
 
+@spelled_constructor
 @lazy_fields(*_ARRAYS)
 @dataclass(frozen=True, eq=False)
 class AllocationProgram:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Solution", "SparseVector", "Status", "arms_in_use", "noting"]
 
+_NOTHING = 1e-8
+"""An α and a cost below this part of the largest α and of the value are what a solver left of a zero."""
+
 
 class Status(enum.Enum):
     """What the recomputed bounds say; no solver's own status is ever passed on."""
@@ -85,7 +88,8 @@ class Solution(Tabular):
     tol : float
         The relative gap that was asked for.
     binding : array of int
-        The arms (targets, where these are not arms) whose constraint is tight: those that make exploration necessary.
+        The arms (targets, where these are not arms) whose constraint is tight: those that make exploration necessary;
+        ``binding_names`` says what each of them is.
     coordinates : tuple of int
         The coordinates that span what is left after the free arms are divided out: their number is the dimension that has to be
         explored, less than d − (free directions) where the arms are rank-deficient.
@@ -176,19 +180,56 @@ class Solution(Tabular):
 
     @cached_property
     def support(self) -> IntArray:
-        """Arms that are played finitely often: 0 < α < inf."""
+        """Arms that are played finitely often: 0 < α < inf, but for what the solver left of a zero.
+
+        That is an α below 1e-8 of the largest finite one whose cost is below 1e-8 of the value: which of these a solution has
+        depends on the method that found it. ``allocation`` has them all.
+        """
         alpha = payload(self, "allocation")
         if isinstance(alpha, SparseVector) and alpha.others is None:
-            return alpha.places[alpha.values > 0]
-        return np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
+            arms, times = alpha.places[alpha.values > 0], alpha.values[alpha.values > 0]
+        else:
+            arms = np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
+            times = self.allocation[arms]
+        few = np.flatnonzero(times <= _NOTHING * times.max(initial=0.0))
+        if not len(few):
+            return arms
+        idle = few[times[few] * self._costs_of(arms[few]) <= _NOTHING * abs(self.upper)]
+        return np.delete(arms, idle)
+
+    def _costs_of(self, arms: IntArray) -> Array:
+        """What one pull of each of these arms costs."""
+        blocks = self.program._blocks
+        return self.program.costs[arms] if blocks is None else blocks.gaps_of(arms, blocks.store.rows(arms))
 
     @cached_property
     def optimal_arms(self) -> IntArray:
-        """Arms that cost nothing (α = inf): for bandit programs, those that were taken as optimal."""
+        """Arms that cost nothing (α = inf): for bandit programs, those that were taken as optimal.
+
+        Where every pull costs, as in the programs of pure exploration, there are none: see ``answer_arms``.
+        """
         alpha = payload(self, "allocation")
         if isinstance(alpha, SparseVector):
             return alpha.infinite
         return np.flatnonzero(np.isinf(self.allocation))
+
+    @cached_property
+    def answer_arms(self) -> IntArray:
+        """The arms that are the right answer: the best one, the m best, those above the threshold, the best items (transductive).
+
+        Copies of the best arm are right too. With an ε it is the arm that can be shown to be good enough at the least cost. Empty
+        for programs that ask for no arm (designs, programs made by hand).
+        """
+        from allocopt.model.programs.answer import answer_arms
+
+        return answer_arms(self.program)
+
+    @property
+    def binding_names(self) -> tuple[str, ...]:
+        """What each entry of ``binding`` is: an arm's name, or what has to be told apart ("arm 0 over arm 3")."""
+        from allocopt.model.programs.answer import target_names
+
+        return target_names(self.program, self.binding)
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -224,15 +265,19 @@ class Solution(Tabular):
         """`allocopt.plots.allocation` of this solution: α and the multipliers as bars. Returns a matplotlib Figure."""
         return drawn("allocation", self, **options)
 
+    def _dearest_binding(self) -> IntArray:
+        """``binding``, the largest multiplier first."""
+        return self.binding[np.argsort(-self.multipliers[self.binding], kind="stable")]
+
     def _table(self) -> Table:
         """The arms that are played or whose constraint is tight, the dearest first."""
+        from allocopt.model.programs.answer import answer_names, listed, target_names
+
         program = self.program
         per_arm = program.target_arms is not None or program._blocks is not None
         arms = np.union1d(self.support, self.optimal_arms)
         arms = np.union1d(arms, self.binding) if per_arm else arms
-        blocks = program._blocks
-        costs = program.costs[arms] if blocks is None else blocks.gaps_of(arms, blocks.store.rows(arms))
-        alpha = self.allocation[arms]
+        costs, alpha = self._costs_of(arms), self.allocation[arms]
         paid = costs * np.where(np.isfinite(alpha), alpha, 0.0)
         order = np.lexsort((-paid, np.isfinite(alpha)))
         columns: dict[str, Any] = {"arm": arms[order]}
@@ -246,6 +291,10 @@ class Solution(Tabular):
             "gap": f"{self.gap:.2g} (asked: {self.tol:g})", "status": self.status.name,
             "program": f"{program.kind}, {program.n_arms:,} arms in {program.dim} dimensions", "method": self.method,
         }  # fmt: skip
+        if len(self.answer_arms):
+            facts["answer"] = listed(answer_names(program, self.answer_arms))
+        if not per_arm and len(self.binding):
+            facts["binding"] = listed(target_names(program, self._dearest_binding()))
         if self.assumptions:
             facts["assuming"] = assuming(self.assumptions)
         if "reason" in self.stats:

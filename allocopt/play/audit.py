@@ -15,6 +15,7 @@ import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, positive_number, whole_number
 from allocopt.linear.assumptions import assuming
 from allocopt.linear.information import squared_norms, whitening
@@ -186,6 +187,7 @@ class Audit(Tabular):
         )
 
 
+@spelled
 def audit(
     bandit: LinearBandit,
     pulls: ArrayLike,

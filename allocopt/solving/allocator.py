@@ -10,6 +10,7 @@ import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.lazy import Lazy
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector
 from allocopt.model.arms import ListedArms, open_store
@@ -90,6 +91,7 @@ class Allocator:
     (8.0, 'CERTIFIED', array([inf,  8.,  0.]))
     """
 
+    @spelled
     def __init__(self, arms: ArrayLike, *, level: float = 2.0, tol: float = DEFAULT_TOL) -> None:
         self.level = positive_number("level", level)
         self.tol = positive_number("tol", tol)

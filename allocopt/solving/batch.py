@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, whole_number
 from allocopt.certify.verdict import recertify
@@ -33,9 +34,7 @@ from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
 
 __all__ = ["BatchSolution", "solve_many"]
 
-_CHUNK = (
-    64  # rows handed to a thread at a time: some milliseconds of work, so that progress is seen and cores stay busy
-)
+_CHUNK = 64  # rows handed to a thread at a time: some milliseconds of work, so that progress is seen
 
 BatchCallback = Callable[[int, int], object]
 """Called with (rows done, rows in all) from the calling thread; what it raises stops the batch."""
@@ -142,6 +141,7 @@ class BatchSolution(Tabular):
         return f"BatchSolution(n={len(self)}, n_arms={self.gaps.shape[1]}{', ' if named else ''}{named})"
 
 
+@spelled
 def solve_many(
     arms: ArrayLike,
     gaps: ArrayLike | None = None,

@@ -15,10 +15,10 @@ from allocopt.solving.kernel_codes import NEEDS_ORDINARY_PATH, NOTHING_TO_EXPLOR
 __all__ = ["quotient", "units"]
 
 _EXACT_PRODUCT = 1e-270  # above it the rounding error of a product is a double
-_SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.base.double_double
+_SPLITTER = 134217729.0  # 2^27 + 1, see allocopt.linear.double_double
 
 
-# Double-double numbers, as in allocopt.base.double_double: no fused multiply-add is assumed, and none is allowed to appear
+# Double-double numbers, as in allocopt.linear.double_double: no fused multiply-add is assumed, and none is allowed to appear
 
 
 @inside

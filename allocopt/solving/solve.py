@@ -17,6 +17,7 @@ from allocopt.base.errors import (
     SolverFailed,
 )
 from allocopt.base.machine import single_threaded, threads_of_numpy
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import DEFAULT_TOL, TIE
 from allocopt.base.validation import ArrayLike, did_you_mean, positive_number
 from allocopt.certify.by_block.findings import BoundsOverAll
@@ -58,6 +59,7 @@ _ROUGH = 1e-3  # gap of the program that says whether linear constraints leave a
 _SMALL = 20_000  # entries of the feature matrix up to which one BLAS thread is faster than several
 
 
+@spelled
 def solve(
     program: AllocationProgram,
     method: str = "auto",
@@ -336,6 +338,7 @@ def solve_streamed(
     return answer(reason)
 
 
+@spelled
 def regret_constant(
     arms: ArrayLike,
     theta: ArrayLike | None = None,
@@ -368,6 +371,7 @@ def regret_constant(
     return solve(program, **how)
 
 
+@spelled
 def optimal_pulls(
     arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0, client: Any = None, **how: Any
 ) -> Solution:

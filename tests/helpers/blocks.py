@@ -67,7 +67,9 @@ def check_consistency(solution):
     finite = np.isfinite(solution.allocation)
     assert solution.allocation.shape == solution.multipliers.shape == (program.n_arms,)
     assert np.array_equal(np.flatnonzero(~finite), solution.optimal_arms)
-    assert np.array_equal(np.flatnonzero(finite & (solution.allocation > 0)), solution.support)
+    left = np.setdiff1d(np.flatnonzero(finite & (solution.allocation > 0)), solution.support)
+    finite_alpha = np.where(finite, solution.allocation, 0.0)
+    assert (finite_alpha[left] <= 1e-8 * finite_alpha.max()).all() and (finite_alpha[solution.support] > 0).all()
     assert (np.diff(solution.support) > 0).all() and (np.diff(solution.binding) > 0).all()
     assert np.isin(np.flatnonzero(solution.multipliers > 1e-6 * solution.multipliers.max()), solution.binding).all()
     cost = program.costs[finite] @ solution.allocation[finite]  # the value allows for the rounding of what was scaled

@@ -50,7 +50,7 @@ MEMBERS = {
         pulls_at pulls_at_times quantiles regret runs save seed standard_error times to_frame to_latex
     """,
     "Solution": """
-        allocation assumptions binding constraint_multipliers coordinates gap labels lower method multipliers
+        allocation answer_arms assumptions binding binding_names constraint_multipliers coordinates gap labels lower method multipliers
         optimal_arms plot program save stats status support to_frame to_latex tol upper value verify
     """,
     "Spanner": "C coefficients dim indices plot swaps to_frame to_latex",

@@ -8,7 +8,7 @@ import pytest
 from exactly import U, dot, gamma, rational, solved
 
 import allocopt as ao
-from allocopt.base import double_double as precise
+from allocopt.linear import double_double as precise
 from allocopt.linear import floating, gaps, modulo
 from allocopt.linear.floating import ENTRY_ERROR, GAP_ERROR, NOISE, PAIR_ERROR, TINY
 from allocopt.linear.modulo import Modulo

@@ -7,7 +7,6 @@ allocation and multipliers do not prove is refused too. `allocopt/certify/refere
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
@@ -22,6 +21,7 @@ from allocopt.base.errors import (
     InvalidProof,
     NotProven,
     SlowWarning,
+    warn_caller,
 )
 from allocopt.base.json_data import read_json
 from allocopt.base.machine import check_memory, duration_text
@@ -137,7 +137,7 @@ def _check_balls(program: AllocationProgram) -> None:
         text = (
             f"doubles do not decide whether the claim is proven; ball arithmetic takes about {duration_text(seconds)}"
         )
-        warnings.warn(text, SlowWarning, stacklevel=4)
+        warn_caller(text, SlowWarning)
 
 
 def _row_multipliers(document: dict[str, Any], program: AllocationProgram) -> Array | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import warnings
 from fractions import Fraction
 from os import PathLike
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.atomic_files import file_path, whole_file
-from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SlowWarning, SolverFailed
+from allocopt.base.errors import Infeasible, InvalidOption, MethodUnavailable, SlowWarning, SolverFailed, warn_caller
 from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array
 from allocopt.certify import referee
@@ -177,7 +176,7 @@ def _check_exact(program: AllocationProgram) -> None:
     seconds = _SECONDS_OF_A_PRODUCT * numbers * program.dim
     if seconds > _LONG:
         text = f"a proof in rationals takes about {duration_text(seconds)}; verify() proves an interval in seconds"
-        warnings.warn(text, SlowWarning, stacklevel=4)
+        warn_caller(text, SlowWarning)
 
 
 def double_below(x: Fraction) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning
+from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning, warn_caller
 from allocopt.base.machine import check_memory, duration_text
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, positive_number, vector, whole_number
 from allocopt.certify.exact_arithmetic.finite_time import (
     ExactAlternatives,
@@ -209,6 +209,7 @@ _BYTES_AN_ENTRY = 5e3  # likewise, rationals of every alternative included
 _LONG = 10.0  # seconds
 
 
+@spelled
 def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret) -> FiniteTimeBound:
     r"""What no policy can beat in n rounds, unless it pays more than ``worst_regret`` at an instance that is listed.
 
@@ -270,11 +271,10 @@ def _check_size(bandit: LinearBandit) -> None:
     check_memory(_BYTES_AN_ENTRY * bandit.n_arms * bandit.dim, what, InvalidInstance)
     seconds = _SECONDS_AN_ENTRY * bandit.n_arms * bandit.dim
     if seconds > _LONG:
-        warnings.warn(
+        warn_caller(
             f"finite_time_bound: {bandit.n_arms:,} arms in {bandit.dim} dimensions, each in exact arithmetic, will take about "
             f"{duration_text(seconds)}",
             SlowWarning,
-            stacklevel=3,
         )
 
 

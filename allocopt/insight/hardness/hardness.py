@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import DEFAULT_TOL
 from allocopt.base.validation import Array, ArrayLike, positive_number, vector, whole_number
 from allocopt.insight.hardness import alternatives as confusing_parameters
@@ -362,6 +363,7 @@ class Hardness(Tabular):
         )
 
 
+@spelled
 def hardness(bandit: LinearBandit, *, tol: float = DEFAULT_TOL, callback: Callback | None = None) -> Hardness:
     r"""What makes an instance hard, in one object.
 

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, vector, whole_number
 from allocopt.model.bandit import LinearBandit
@@ -39,6 +40,7 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(whole_number("seed", seed, InvalidInstance))
 
 
+@spelled
 def counter_example(epsilon: float, a: float = 2.0, dim: int = 2, *, informative: bool = True) -> LinearBandit:
     """The paper's Example 4 and its d-dimensional form: e_1..e_d and (1−ε)e_1 + aε e_i for i >= 2, θ = e_1.
 
@@ -81,6 +83,7 @@ def counter_example_value(epsilon: float, a: float = 2.0, dim: int = 2, *, infor
     return (d - 1) * _line_value(arms)
 
 
+@spelled
 def optimism_example(epsilon: float, a: float = 1.0) -> LinearBandit:
     """Section 8 (`sec:optimism`): {e1, e2, (1−ε, 8aε)}, θ = e1. c = 128a² for small ε; optimism pays 4a + (2 − 1/(16a))/ε at width a.
 
@@ -96,6 +99,7 @@ def optimism_example_value(epsilon: float, a: float = 1.0) -> float:
     return counter_example_value(epsilon, 8.0 * positive_number("a", a, InvalidInstance))
 
 
+@spelled
 def finite_armed(gaps: ArrayLike) -> LinearBandit:
     """Orthogonal arms with these gaps: c = Σ 2/Δ over the positive ones.
 
@@ -110,6 +114,7 @@ def finite_armed(gaps: ArrayLike) -> LinearBandit:
     return LinearBandit(np.eye(len(delta)), -delta)
 
 
+@spelled
 def spaced_gaps(n_arms: int, gap: float = 1.0, spacing: float = 0.0) -> LinearBandit:
     """`finite_armed` by three numbers: the gaps are 0, ``gap``, ``gap`` + ``spacing``, ``gap`` + 2·``spacing``, …
 
@@ -133,6 +138,7 @@ def spaced_gaps_value(n_arms: int, gap: float = 1.0, spacing: float = 0.0) -> fl
     return float(np.sum(2.0 / _spaced(n_arms, gap, spacing)))
 
 
+@spelled
 def equal_gaps(dim: int, n_arms: int, gap: float = 1.0, seed: int = 0) -> LinearBandit:
     """One best arm, and n_arms − 1 arms in random directions that all have the same gap.
 
@@ -164,6 +170,7 @@ def equal_gaps_value(dim: int, n_arms: int, gap: float = 1.0, seed: int = 0) -> 
     return 2.0 * min(d - 1, k - 1) / delta
 
 
+@spelled
 def circle(n_arms: int) -> LinearBandit:
     """Arms evenly spaced on the unit circle, one of them θ = e_1: c = 2/(1 − cos(2π/k)), about k²/π².
 
@@ -186,6 +193,7 @@ def circle_value(n_arms: int) -> float:
     return 2.0 / (1.0 - float(np.cos(2 * math.pi / k)))
 
 
+@spelled
 def soare(dim: int = 2, omega: float = 0.1) -> LinearBandit:
     """Soare's best-arm family: e_1..e_d and (cos ω, sin ω, 0..), θ = 2e_1. T* = 220.150 (d=2, ω=.1), 222.250 (d=6).
 
@@ -216,6 +224,7 @@ def soare_value(dim: int = 2, omega: float = 0.1) -> float:
     return d - 2 + _line_value([(math.sin(angle), 2.0 - 2.0 * math.cos(angle)), (1.0, 2.0)])
 
 
+@spelled
 def hypercube(dim: int, scale: float = 1.0) -> LinearBandit:
     """All 2^d sign vectors {−1, 1}^d, θ = ``scale`` · (1, …, 1): c = (d−1)/scale.
 

@@ -18,13 +18,8 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidFile, InvalidInstance
 from allocopt.base.json_data import read_json
 from allocopt.base.validation import Array, did_you_mean, matrix, vector, whole_number
-from allocopt.insight.instances.tables import (
-    ReadProgress,
-    exact_number,
-    number_or_none,
-    read_csv_table,
-    read_parquet_table,
-)
+from allocopt.insight.instances.numbers import exact_number, number_or_none
+from allocopt.insight.instances.tables import ReadProgress, read_csv_table, read_parquet_table
 from allocopt.model.arms import open_store
 from allocopt.model.arms.names import checked_labels
 from allocopt.model.bandit import arm_matrix, checked_noise
@@ -56,15 +51,16 @@ class Instance:
 def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Instance:
     """Read an instance file; `InvalidFile` says which file and, where it can, which row is wrong.
 
-    Tables (.csv, .csv.gz, .parquet) are read piece by piece, and ``progress`` is told the share that is read.
+    Tables (.csv, .csv.gz, .parquet) are read piece by piece, and ``progress`` is told the share that is read. A first column of
+    words, or the index that pandas wrote, names the arms.
     """
     source = file_path(path)
     readers: dict[str, Callable[[Path], Any]] = {
         ".json": _read_json,
         ".npz": _read_npz,
-        ".csv": lambda file: {"arms": read_csv_table(file, progress)},
-        ".csv.gz": lambda file: {"arms": read_csv_table(file, progress)},
-        ".parquet": lambda file: {"arms": read_parquet_table(file, progress)},
+        ".csv": lambda file: _table(*read_csv_table(file, progress)),
+        ".csv.gz": lambda file: _table(*read_csv_table(file, progress)),
+        ".parquet": lambda file: _table(*read_parquet_table(file, progress)),
         ".npy": _read_npy,
     }
     ending = "".join(source.suffixes[-2:]).lower()
@@ -92,6 +88,12 @@ def read_instance(path: str | Path, progress: ReadProgress | None = None) -> Ins
         return Instance(arms, theta, gaps, noise, labels, items, sizes, weights)
     except InvalidInstance as error:
         raise InvalidFile(f"{source}: {error}") from None
+
+
+def _table(arms: Any, names: list[str] | None) -> dict[str, Any]:
+    """A table's arms, and their names where these say more than 0, 1, 2, …"""
+    counted = names is not None and names == [str(i) for i in range(len(names))]
+    return {"arms": arms} if names is None or counted else {"arms": arms, "labels": names}
 
 
 def _sizes(contexts: Any, n_arms: int) -> tuple[int, ...] | None:

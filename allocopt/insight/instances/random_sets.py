@@ -14,6 +14,7 @@ import numpy as np
 
 from allocopt.actions.graphs import LIMIT, path_arms, spectral_arms
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, in_range, positive_number, whole_number
 from allocopt.insight.instances.exact import MOST_ENTRIES, check_size, generator
 from allocopt.model.bandit import LinearBandit
@@ -22,6 +23,7 @@ _MOST_NODES: Final = 2000
 """Of a spectral instance: its Laplacian is diagonalised as a dense matrix, in a few seconds."""
 
 
+@spelled
 def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
     """Gaussian unit-norm arms and a unit θ: uniform on the sphere.
 
@@ -43,6 +45,7 @@ def random_unit(dim: int, n_arms: int, seed: int = 0) -> LinearBandit:
     return LinearBandit(arms, theta / np.linalg.norm(theta))
 
 
+@spelled
 def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, seed: int = 0) -> LinearBandit:
     """Arms in clusters: random unit centres, Gaussian offsets of length about ``radius``, a random unit θ.
 
@@ -72,6 +75,7 @@ def clustered(dim: int, n_arms: int, n_clusters: int = 3, radius: float = 0.1, s
     return LinearBandit(arms, theta / np.linalg.norm(theta))
 
 
+@spelled
 def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int = 0) -> LinearBandit:
     """``ties`` arms that lose to x* by ``gap``, exactly, among arms that lose by 1.
 
@@ -102,6 +106,7 @@ def near_ties(dim: int, n_arms: int, gap: float = 1e-3, ties: int = 2, seed: int
     )
 
 
+@spelled
 def spectral(n_nodes: int, n_vectors: int, graph: str = "path", seed: int = 0) -> LinearBandit:
     """A spectral bandit: the arms are the nodes of a graph, the means a smooth random signal on it.
 
@@ -134,6 +139,7 @@ def spectral(n_nodes: int, n_vectors: int, graph: str = "path", seed: int = 0) -
     return LinearBandit(found.arms[:, :wanted], smooth, labels=tuple(map(str, found.labels)))
 
 
+@spelled
 def grid_paths(rows: int, columns: int, seed: int = 0) -> LinearBandit:
     """Routing: the paths from corner to corner of a grid, right or down; edge costs uniform in [1, 2].
 

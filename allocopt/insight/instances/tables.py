@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +19,14 @@ import numpy as np
 from allocopt.base.conversion import first_changed
 from allocopt.base.errors import InvalidFile, MethodUnavailable
 from allocopt.base.validation import Array
+from allocopt.insight.instances.numbers import number_or_none
+from allocopt.insight.instances.row_names import named_rows, without_names
 
-__all__ = ["ReadProgress", "exact_number", "number_or_none", "read_csv_table", "read_parquet_table"]
+__all__ = ["ReadProgress", "read_csv_table", "read_parquet_table"]
 
 ReadProgress = Callable[[float], object]
 """Called with the share of the file that is read, from 0 to 1."""
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _PIECE = 1 << 23  # characters that are looked at together
 _LONGEST_LINE = 1 << 27
 _BATCH_ENTRIES = 1 << 20  # of a Parquet file
@@ -55,10 +55,14 @@ class _Growing:
         return self._array
 
 
-def read_csv_table(source: Path, progress: ReadProgress | None = None) -> Array:
-    """The numbers of a CSV file, of one that gzip has packed as well; a first row without any number is a header."""
+def read_csv_table(source: Path, progress: ReadProgress | None = None) -> tuple[Array, list[str] | None]:
+    """The numbers of a CSV file, of one that gzip has packed as well, and the names of its rows where its first column has them.
+
+    A first row without any number is a header.
+    """
     size = source.stat().st_size
     found: _Growing | None = None
+    names: list[str] | None = None
     line = 1
     try:
         with source.open("rb") as raw:
@@ -66,6 +70,11 @@ def read_csv_table(source: Path, progress: ReadProgress | None = None) -> Array:
             content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
             with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
                 for piece in _pieces(source, text):
+                    if line == 1 and _named(source, piece):
+                        names = []
+                    if names is not None:
+                        piece, more = without_names(piece, begins=line == 1)
+                        names += more
                     rows = _rows(source, piece, line, None if found is None else found.columns)
                     line += max(piece.count("\n"), piece.count("\r"))
                     if len(rows):
@@ -81,7 +90,14 @@ def read_csv_table(source: Path, progress: ReadProgress | None = None) -> Array:
         raise InvalidFile(f"{source}: expected a file packed by gzip, but it is damaged or something else") from None
     if found is None:
         raise InvalidFile(f"{source}: expected at least one row of numbers, found none")
-    return found.whole()
+    return found.whole(), names
+
+
+def _named(source: Path, piece: str) -> bool:
+    try:
+        return named_rows(piece)
+    except ValueError as error:
+        raise InvalidFile(f"{source}: {error}") from None
 
 
 def _pieces(source: Path, text: io.TextIOWrapper) -> Iterator[str]:
@@ -162,27 +178,10 @@ def _check_names(source: Path, names: list[str]) -> None:
         first[name] = place
 
 
-def number_or_none(cell: str) -> float | int | None:
-    """A number, None for anything else."""
-    try:
-        return exact_number(cell)
-    except ValueError:
-        return None
-
-
-def exact_number(text: str) -> float | int:
-    """A number; whole ones that are no doubles stay as they are, so that they are refused with their place."""
-    if "_" in text or not text.isascii():  # Python's own literals: in a table, 1_0 is a mistake
-        raise ValueError(text)
-    number = float(text)
-    if abs(number) >= 2.0**53 and _WHOLE.fullmatch(text.strip()):
-        whole = int(text)
-        return whole if whole != number else number
-    return number
-
-
-def read_parquet_table(source: Path, progress: ReadProgress | None = None) -> np.ndarray[Any, Any]:
-    """The columns of a Parquet file, in their order."""
+def read_parquet_table(
+    source: Path, progress: ReadProgress | None = None
+) -> tuple[np.ndarray[Any, Any], list[str] | None]:
+    """The columns of a Parquet file, in their order, and the names of its rows: its one column of text, or the index of pandas."""
     try:
         import pyarrow
         import pyarrow.parquet as parquet
@@ -195,19 +194,38 @@ def read_parquet_table(source: Path, progress: ReadProgress | None = None) -> np
         raise InvalidFile(f"{source}: expected a Parquet file, but it is damaged or something else") from None
 
 
-def _parquet_rows(source: Path, types: Any, file: Any, progress: ReadProgress | None) -> np.ndarray[Any, Any]:
+def _name_column(types: Any, schema: Any) -> str | None:
+    """The column that names the rows."""
+
+    def is_text(kind: Any) -> bool:
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+    text = index or [field.name for field in schema if is_text(field.type)]
+    return text[0] if len(text) == 1 and len(schema) > 1 and text[0] in schema.names else None
+
+
+def _parquet_rows(
+    source: Path, types: Any, file: Any, progress: ReadProgress | None
+) -> tuple[np.ndarray[Any, Any], list[str] | None]:
     schema, total = file.schema_arrow, file.metadata.num_rows
     if not len(schema):
         raise InvalidFile(f"{source}: expected one column per coordinate, found none")
     _check_names(source, schema.names)
-    for field in schema:
+    named = _name_column(types, schema)
+    names = None if named is None else file.read([named]).column(named).to_pylist()
+    if names is not None and None in names:
+        raise InvalidFile(f"{source}: column {named!r}, row {names.index(None)}: expected the name of an arm, got null")
+    fields = [field for field in schema if field.name != named]
+    for field in fields:
         if not (types.is_floating(field.type) or types.is_integer(field.type)):
             raise InvalidFile(f"{source}: column {field.name!r}: expected numbers without gaps, got {field.type}")
-    single = all(types.is_float32(field.type) for field in schema)
-    rows = np.empty((total, len(schema)), np.float32 if single else np.float64)
-    start = 0
-    for batch in file.iter_batches(batch_size=max(1, _BATCH_ENTRIES // len(schema))):
-        for place, field in enumerate(schema):
+    single = all(types.is_float32(field.type) for field in fields)
+    rows = np.empty((total, len(fields)), np.float32 if single else np.float64)
+    start, wanted = 0, [field.name for field in fields]
+    for batch in file.iter_batches(batch_size=max(1, _BATCH_ENTRIES // len(fields)), columns=wanted):
+        for place, field in enumerate(fields):
             column = batch.column(place)
             if column.null_count:
                 row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -226,4 +244,4 @@ def _parquet_rows(source: Path, types: Any, file: Any, progress: ReadProgress | 
         start += len(batch)
         if progress is not None:
             progress(start / max(total, 1))
-    return rows
+    return rows, None if names is None else [str(name) for name in names]

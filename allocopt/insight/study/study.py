@@ -17,6 +17,7 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import Interrupted, InvalidOption
 from allocopt.base.long_runs.cluster import check_client
 from allocopt.base.machine import available_cores
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import whole_number
 from allocopt.insight.study.spec import StudySpec
 from allocopt.insight.study.store import StudyFolder, needs_pyarrow
@@ -161,6 +162,7 @@ class StudyResult(Tabular):
         return f"StudyResult({self.spec.name!r}, instances={self.spec.n_instances}, {counts}, path={str(self.path)!r})"
 
 
+@spelled
 def study(
     spec: StudySpec | Mapping[str, Any] | str | PathLike[str],
     folder: str | PathLike[str],

@@ -7,7 +7,6 @@ array has a key that the scheduler knows: it may be used in any number of calls,
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles
-from allocopt.base.errors import InvalidInstance, SlowWarning
+from allocopt.base.errors import InvalidInstance, SlowWarning, warn_caller
 
 __all__ = ["Chunk", "Group", "data_here", "futures_in", "groups", "read_group"]
 
@@ -148,11 +147,10 @@ def groups(array: Any, step: int) -> list[Group]:
         Chunk(c, offsets[c], tuple((n, m) for m in array.chunks[1]), array.dtype) for c, n in enumerate(array.chunks[0])
     ]
     if len(chunks) > _VERY_MANY:
-        warnings.warn(
+        warn_caller(
             f"arms: a Dask array of {len(chunks)} rows of chunks: they are looked at together, but Dask needs about a millisecond to "
             f"make each, at each of about ten looks at all arms; arms.rechunk(({step * _GROUP_BLOCKS}, -1)).persist() makes them once",
             SlowWarning,
-            stacklevel=2,
         )
     together = list(_together(chunks, step * _GROUP_BLOCKS if len(chunks) > _MANY else 1))
     keys = array.__dask_keys__()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption, InvalidProgram
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
 from allocopt.linear.span import spanning_coordinates
 from allocopt.model.arms.opening import open_store
@@ -67,6 +68,7 @@ def _arm_program(
     )
 
 
+@spelled
 def regret(bandit: LinearBandit) -> AllocationProgram:
     r"""The program whose value is c(A,θ): costs Δ_x, ||x||²_{H^-1} <= Δ_x²/(2σ²) for suboptimal x.
 
@@ -85,6 +87,7 @@ def regret(bandit: LinearBandit) -> AllocationProgram:
     return _arm_program(b.arms, b.gaps, scale, origin, variances=b.variances, checked=True)
 
 
+@spelled
 def contextual(bandit: ContextualBandit, budget: float | None = None) -> AllocationProgram:
     r"""The asymptotic regret of a contextual linear bandit (Hao, Lattimore & Szepesvári 2020).
 
@@ -159,6 +162,7 @@ def _streamed_with_gaps(
     return AllocationProgram._over(ArmBlocks(store, report, GapRule(given=gaps is not None), gaps, free, scale), origin)
 
 
+@spelled
 def horizon(arms: ArrayLike, gaps: ArrayLike, n: float, *, constant: float = 1.0) -> AllocationProgram:
     r"""T_n(Δ) of Definition 9 (`def:opt`): ||x||²_{H^-1} <= Δ_x²/f_n for all arms, any gaps in [0, ∞)^k.
 
@@ -218,6 +222,7 @@ def horizon_at_level(
     return _arm_program(arms, gaps, 1.0 / level, origin, checked=False)
 
 
+@spelled
 def g_optimal(arms: ArrayLike) -> AllocationProgram:
     r"""G-optimal design: costs 1, ||x||²_{H^-1} <= 1 for all arms. The value is the rank of the arms (Kiefer–Wolfowitz).
 
@@ -240,6 +245,7 @@ def g_optimal(arms: ArrayLike) -> AllocationProgram:
     )
 
 
+@spelled
 def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     r"""What any optimistic algorithm with confidence sets {||θ̂ − θ||²_G <= a σ² log n} pays at least.
 
@@ -278,6 +284,7 @@ def optimism(bandit: LinearBandit, width: float) -> AllocationProgram:
     )
 
 
+@spelled
 def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationProgram:
     r"""The regret program given data: α >= pulls/log n. Its value is the least regret/log n from the start of play.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, IntArray, finite_number, in_range, positive_number, whole_number
 from allocopt.linear.gaps import exact_gap, magnitudes, plain_mean_error, refined_gaps
 from allocopt.model.arms.names import checked_labels
@@ -21,7 +22,7 @@ from allocopt.model.bandit import LinearBandit, arm_matrix, checked_noise
 from allocopt.model.program import AllocationProgram, Origin
 from allocopt.model.programs.learnable import check_bandit, check_different, check_learnable, half_precision
 
-__all__ = ["best_arm", "duelling", "threshold", "top_m", "transductive"]
+__all__ = ["best_arm", "best_means", "duelling", "leads", "threshold", "top_m", "transductive"]
 
 
 def leads(rows: Array, theta: Array, best_row: Array, shift: float = 0.0) -> Array:
@@ -36,6 +37,7 @@ def leads(rows: Array, theta: Array, best_row: Array, shift: float = 0.0) -> Arr
     return ahead
 
 
+@spelled
 def best_arm(bandit: LinearBandit, epsilon: float = 0.0, answer: int | None = None) -> AllocationProgram:
     r"""The characteristic time T*(θ) of best-arm identification: costs 1, ||x − x*||²_{H^-1} <= Δ_x²/(2σ²).
 
@@ -119,6 +121,7 @@ def _checked_answer(answer: Any, correct: IntArray, bandit: LinearBandit, epsilo
     return chosen
 
 
+@spelled
 def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
     r"""The characteristic time of finding the m best arms (for linear bandits Réda, Kaufmann & Delahaye-Duriez 2021).
 
@@ -140,7 +143,7 @@ def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
         raise InvalidOption(f"m: expected a number from 1 to {b.n_arms - 1}, as there are {b.n_arms} arms, got {m}")
     arms = b.arms_in_memory
     check_different(arms)
-    top = _top(arms, b.theta, b.means, m)
+    top = best_means(b, m)
     outside = np.ones(len(arms), dtype=bool)
     outside[top] = False
     rest = np.flatnonzero(outside)
@@ -167,8 +170,9 @@ def top_m(bandit: LinearBandit, m: int) -> AllocationProgram:
     )  # fmt: skip
 
 
-def _top(arms: Array, theta: Array, means: Array, m: int) -> IntArray:
+def best_means(bandit: LinearBandit, m: int) -> IntArray:
     """The m arms of the largest means, exactly; the first of those that tie."""
+    arms, theta, means = bandit.arms_in_memory, bandit.theta, bandit.means
     last = int(np.lexsort((np.arange(len(means)), -means))[m - 1])
     plain_error = plain_mean_error(arms, theta)
     near = np.abs(means - means[last]) <= plain_error + plain_error[last]
@@ -180,6 +184,7 @@ def _top(arms: Array, theta: Array, means: Array, m: int) -> IntArray:
     return np.sort(np.concatenate([clear, np.array(close[: m - len(clear)], dtype=np.int64)]))
 
 
+@spelled
 def threshold(bandit: LinearBandit, tau: float) -> AllocationProgram:
     r"""The characteristic time of saying of every arm whether its mean is above τ (Locatelli, Gutzeit & Carpentier 2016).
 
@@ -215,6 +220,7 @@ def threshold(bandit: LinearBandit, tau: float) -> AllocationProgram:
     )  # fmt: skip
 
 
+@spelled
 def transductive(
     arms: ArrayLike,
     items: ArrayLike,
@@ -255,6 +261,7 @@ def transductive(
     )  # fmt: skip
 
 
+@spelled
 def duelling(bandit: LinearBandit) -> AllocationProgram:
     r"""The asymptotic regret of linear duels: playing (i, j) shows ⟨x_i − x_j, θ⟩ plus noise and costs (Δ_i + Δ_j)/2.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, ArrayLike, IntArray, frozen, in_range, positive_number, vector
 from allocopt.model.arms.names import checked_labels
@@ -26,6 +27,7 @@ _MOST_ENTRIES = 10**6  # of the array of all rows of side observations, beyond w
 _MOST_SHOWN = 10**8  # of the array of all rows of a semi-bandit: 0.8 GB
 
 
+@spelled
 def side_observations(means: ArrayLike, variances: Any, labels: Sequence[str] | None = None) -> AllocationProgram:
     r"""Regret where playing arm i shows arm j with variance σ²_ij (Wu, György & Szepesvári, NeurIPS 2015).
 
@@ -93,6 +95,7 @@ def _without_arrays(seen: Sightings, names: tuple[str, ...] | None) -> Allocatio
     )  # fmt: skip
 
 
+@spelled
 def semi_bandit(
     arms: ArrayLike, theta: ArrayLike, noise_variance: float = 1.0, labels: Sequence[str] | None = None
 ) -> AllocationProgram:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, IntArray, frozen, positive_number
 from allocopt.model.tables import Table, Tabular, drawn
 from allocopt.play.simulation.result import SimulationResult
@@ -124,6 +125,7 @@ class Comparison(Tabular):
         )
 
 
+@spelled
 def compare(first: SimulationResult, second: SimulationResult, *, confidence: float = 0.95) -> Comparison:
     r"""Compare the regret of two simulations on the same bandit.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from allocopt.base.errors import SlowWarning
+from allocopt.base.errors import SlowWarning, warn_caller
 from allocopt.base.machine import duration_text
 from allocopt.play.simulation.runs import Experiment, play_chunk
 
@@ -30,12 +29,11 @@ def warn_if_long(experiment: Experiment, runs: int, processes: int) -> None:
     each = _seconds_a_round(experiment) if experiment.compiled else _OF_A_FUNCTION
     seconds = rounds * each / max(processes, 1)
     if seconds > _LONG:
-        warnings.warn(
+        warn_caller(
             f"horizon: {runs} runs of {experiment.horizon} rounds will take about {duration_text(seconds)} "
             f"({1 / each:.2g} rounds a second in each of {max(processes, 1)} processes); a smaller horizon, fewer runs, or "
             "blockwise=True for policies that look seldom take less, and checkpoint= keeps what is done",
             SlowWarning,
-            stacklevel=3,
         )
 
 

@@ -26,6 +26,7 @@ from allocopt.base.errors import Interrupted, InvalidOption
 from allocopt.base.long_runs.children import Limits
 from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.machine import available_cores
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import IntArray, positive_number, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
@@ -54,6 +55,7 @@ _MANY_PULLS = 5 * 10**7  # pull counts (0.4 GB) that are kept without being aske
 _LEAST_CHUNKS = 16  # where there are as many runs: so that workers stay busy and progress is seen
 
 
+@spelled
 def simulate(
     policy: Any,
     bandit: LinearBandit | ContextualBandit,

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning
+from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning, warn_caller
 from allocopt.solvers import newton
 from allocopt.solving.roads.helper_process import start_helper
 
@@ -72,9 +72,7 @@ def say_if_slow(what: str) -> None:
     """Warn, before something starts, where it has to do without machine code though nobody asked for that."""
     why = None if pinned_road() == "numpy" else why_no_machine_code()
     if why is not None:
-        warnings.warn(
-            f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning, stacklevel=3
-        )
+        warn_caller(f"{what} takes milliseconds where compiled code takes microseconds: {why}", SlowWarning)
 
 
 def ready(form: str = "arms") -> ModuleType | None:
@@ -119,7 +117,7 @@ def loaded_or_made(*forms: str) -> ModuleType | None:
                 return None
             missing = [form for form in missing if not kernel.load(form)]
             if missing:
-                warnings.warn(_COMPILING, CompilingWarning, stacklevel=4)
+                warn_caller(_COMPILING, CompilingWarning)
                 helper = helper or start_helper(*missing)
                 kernel.make(helper, *missing)
         finally:

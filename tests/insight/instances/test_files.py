@@ -334,7 +334,7 @@ def test_numpy_files_under_each_others_name_are_refused_or_read(tmp_path):
     ("columns", "words"),
     [
         ([("x", ["a", "b"])], ["'x'", "string"]),
-        ([("x", [1.0, 2.0]), ("label", ["a", "b"])], ["'label'", "string"]),
+        ([("x", [1.0, 2.0]), ("label", ["a", None])], ["'label'", "row 1", "null"]),
         ([("x", [1.0, None])], ["'x', row 1", "gaps", "null"]),
         ([("x", [1, None])], ["'x'", "row 1"]),
         ([("x", [None, None])], ["'x'"]),

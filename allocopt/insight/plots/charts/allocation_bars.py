@@ -22,6 +22,7 @@ from allocopt.insight.plots.style import (
     new_figure,
     number,
 )
+from allocopt.model.programs.answer import target_names
 from allocopt.model.solution import Solution
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def allocation(solution: Solution, most: int = 20, *, ax: Any = None, width: Wid
         rows, row_names = shown, arm_names(solution.labels, shown.tolist())
     else:
         rows = solution.binding[np.argsort(-solution.multipliers[solution.binding], kind="stable")][:limit]
-        row_names = [f"target {j}" for j in rows.tolist()]
+        row_names = list(target_names(program, rows))
     longest = max(len(shown), len(rows), 1)
     with drawing():
         left: Axes

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from allocopt.base import double_double as precise
+from allocopt.linear import double_double as precise
 
 PAIR = Fraction(1, 2**100)  # a few units in the last place of a pair of doubles
 numbers = st.floats(-1e80, 1e80).filter(lambda x: x == 0 or abs(x) > 1e-80)
