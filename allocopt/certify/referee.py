@@ -156,6 +156,9 @@ def division(rows, columns):  # eliminates columns by rows: of a row, what is le
     return remainder
 def inverse(matrix):  # integers A and d with matrix · A = d · identity, without fractions; d = 0 if it is singular
     n, last, work = len(matrix), 1, [row + unit for row, unit in zip(matrix, ones(len(matrix)), strict=True)]
+    if not any(x for i, row in enumerate(matrix) for j, x in enumerate(row) if j != i):  # a diagonal, of side observations
+        last = math.lcm(*(row[i] for i, row in enumerate(matrix)))
+        return ([[last // row[i] if j == i else 0 for j in range(n)] for i, row in enumerate(matrix)], last) if last else ([], 0)
     for c in range(n):
         if (i := next((i for i in range(c, n) if work[i][c]), None)) is None: return [], 0
         work[c], work[i], p = work[i], work[c], work[i]

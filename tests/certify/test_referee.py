@@ -405,6 +405,9 @@ def test_the_inverse_of_integers():
     adjugate, d = referee.inverse(matrix)
     product = [[sum(x * adjugate[n][c] for n, x in enumerate(row)) for c in range(3)] for row in matrix]
     assert product == [[d if i == c else 0 for c in range(3)] for i in range(3)]
+    assert referee.inverse([[6, 0], [0, -4]]) == ([[2, 0], [0, -3]], 12)
+    assert referee.inverse([[6, 0], [0, 0]]) == ([], 0)
+    assert referee.inverse([[5]]) == ([[1]], 5)
     assert referee.inverse([[1, 2], [2, 4]]) == ([], 0)
 
 
