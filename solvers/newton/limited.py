@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csr_array, diags_array
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.tolerances import NOT_ZERO
@@ -19,11 +19,11 @@ from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Canonical, whitener
 from allocopt.certify.limits.evaluation import best_multiple
 from allocopt.linear.dense import squared_row_lengths
+from allocopt.solvers.newton.curvature import ByEntries, Curvature, Factor, Whole, by_entries
 from allocopt.solvers.settings import InteriorPointSettings
 
 __all__ = ["Triple", "blended", "minimise", "starting_point", "tightened"]
 
-_DAMPING = 1e-14  # of the Newton matrix's diagonal, where it is not definite
 _SLACK = 0.1  # least slack to begin with, relative to the terms of a row
 _NEGLIGIBLE = 1e-12  # multipliers below this share of the largest are none
 
@@ -45,37 +45,34 @@ class _Point:
 
     values: Array
     """F(α)."""
-    slopes: Array
-    """∇h, a row for each target."""
-    curvature: Callable[[Array], Array]
-    """−Σ ν_j ∇²h_j, given ν."""
+    curvature: Curvature
+    """The derivatives of h."""
     g: Array
-    products: Array
-    """T: target times row of a feature, in the basis in which M = I."""
     known: Array
-    """The same for what is known already."""
+    """Target times row of what is known already, in the basis in which M = I."""
 
 
 class _Problem:
-    """A canonical problem with its rows as an array, in units in which the start adds up to 1."""
+    """A canonical problem with the rows V of its limits, in units in which the start adds up to 1."""
 
     def __init__(self, problem: Canonical, start: Array) -> None:
-        assert problem.limits is not None
+        limits = problem.limits
+        assert limits is not None
         self.unit = float(start.sum())
-        matrix = problem.limits.dense() * self.unit
-        used = np.abs(matrix) @ (start / self.unit)
-        self.scale = np.maximum(used, np.abs(problem.limits.room))
+        k, n = problem.n_variables, len(limits.room)
+        matrix = csr_array((limits.values * self.unit, (limits.places, limits.variables)), shape=(n, k))
+        self.scale = np.maximum(limits.terms(start), np.abs(limits.room))
         self.scale[self.scale == 0.0] = 1.0
-        self.matrix, self.room = matrix / self.scale[:, None], problem.limits.room / self.scale
+        self.matrix, self.room = csr_array(diags_array(1.0 / self.scale) @ matrix), limits.room / self.scale
         upper = None if problem.upper is None else problem.upper / self.unit
         self.scaled = replace(
             problem, features=problem.features * np.sqrt(self.unit), base=problem.compact_base, upper=upper
         )
-        k = problem.n_variables
         self.costs = np.ones(k) if problem.costs is None else problem.costs
         self.upper = np.full(k, np.inf) if upper is None else upper
         self.capped: IntArray = np.flatnonzero(np.isfinite(self.upper))
-        self.m, self.k, self.n = len(problem.targets), k, len(self.room)
+        self.m, self.k, self.n = len(problem.targets), k, n
+        self.curves = ByEntries if by_entries(problem.rank, k, len(limits.values)) else Whole
 
     def parts(self, stacked: Array) -> list[Array]:
         """(of targets, of variables, of upper bounds, of rows)."""
@@ -86,69 +83,44 @@ class _Problem:
         """F and its derivative."""
         linear = [alpha, self.upper[self.capped] - alpha[self.capped], self.room - self.matrix @ alpha]
         if not self.m:
-            nothing = np.zeros((0, self.k))
-            return _Point(
-                np.concatenate(linear), nothing, lambda nu: np.zeros((self.k, self.k)), np.zeros(0),
-                np.zeros((0, len(self.scaled.features))), np.zeros((0, len(self.scaled.base))),
-            )  # fmt: skip
-        basis = whitener(self.scaled, alpha)
+            basis: Array | None = np.eye(self.scaled.rank)
+        else:
+            basis = whitener(self.scaled, alpha)
         if basis is None:
             raise SolverFailed("the information matrix is numerically singular")
         a, b = self.scaled.features @ basis, self.scaled.targets @ basis
         g = squared_row_lengths(b)
-        products = b @ a.T
-        slopes = self.by_variable((products / g[:, None]) ** 2)
-
-        def curvature(nu: Array) -> Array:
-            second = (a @ a.T) * (products.T @ ((nu / g / g)[:, None] * products))
-            return 2.0 * (self.by_variable(self.by_variable(second).T) - slopes.T @ ((nu * g)[:, None] * slopes))
-
         known = b @ (self.scaled.base @ basis).T
-        return _Point(np.concatenate([1.0 / g - 1.0, *linear]), slopes, curvature, g, products, known)
-
-    def by_variable(self, matrix: Array) -> Array:
-        """Sums over the rows of each variable, along the last axis."""
-        if self.scaled.owners is None:
-            return matrix
-        sums: Array = np.add.reduceat(matrix, self.scaled.starts, axis=-1)
-        return sums
+        return _Point(np.concatenate([1.0 / g - 1.0, *linear]), self.curves(self.scaled, a, b, g), g, known)
 
     def along(self, point: _Point, step: Array) -> Array:
         """G dα."""
-        return np.concatenate([point.slopes @ step, step, -step[self.capped], -(self.matrix @ step)])
+        return np.concatenate([point.curvature.along(step), step, -step[self.capped], -(self.matrix @ step)])
 
     def back(self, point: _Point, y: Array) -> Array:
         """GᵀY."""
         nu, z, v, mu = self.parts(y)
-        result: Array = point.slopes.T @ nu + z - self.matrix.T @ mu
+        result: Array = point.curvature.back(nu) + z - self.matrix.T @ mu
         result[self.capped] -= v
         return result
 
-    def factorised(self, point: _Point, y: Array, weights: Array) -> tuple[Array, bool]:
-        """The Newton matrix, as `cho_factor` has it."""
+    def factorised(self, point: _Point, y: Array, weights: Array) -> Factor:
+        """The Newton matrix."""
         of_targets, of_alpha, of_caps, of_rows = self.parts(weights)
-        matrix = point.curvature(y[: self.m])
-        matrix += point.slopes.T @ (of_targets[:, None] * point.slopes)
-        matrix += self.matrix.T @ (of_rows[:, None] * self.matrix)
-        matrix.flat[:: self.k + 1] += of_alpha
-        matrix[self.capped, self.capped] += of_caps
-        if not np.isfinite(matrix).all():
-            raise SolverFailed("the Newton matrix left the range of doubles")
-        for damping in (0.0, _DAMPING, 1e3 * _DAMPING, 1e6 * _DAMPING):
-            damped = matrix.copy()
-            damped.flat[:: self.k + 1] *= 1.0 + damping
-            try:
-                return cho_factor(damped, lower=True, check_finite=False)
-            except LinAlgError:
-                continue
-        raise SolverFailed("the Newton matrix is numerically singular")
+        diagonal = of_alpha.copy()
+        diagonal[self.capped] += of_caps
+        return point.curvature.factorised(y[: self.m], of_targets, diagonal, self.matrix, of_rows)
+
+    def multipliers(self, point: _Point, nu: Array) -> Array:
+        """λ of the constraints on g; what is left of ν where g is small would weigh more than it is worth."""
+        return np.where(nu > _NEGLIGIBLE * nu.max(initial=0.0), nu, 0.0) / point.g / point.g
 
     def gap(self, point: _Point, alpha: Array, y: Array) -> float:
         """The certificate's formulas without its margins, and what the constraints lack."""
         nu, _, _, mu = self.parts(y)
-        lam = np.where(nu > _NEGLIGIBLE * nu.max(initial=0.0), nu, 0.0) / point.g / point.g
+        lam = self.multipliers(point, nu)
         strength, total = float(lam @ point.g), float(lam.sum())
-        prices = self.by_variable(lam @ point.products**2)
+        prices = point.curvature.back(lam * point.g * point.g)
         slope = strength * strength / max(total, NOT_ZERO) - float((lam @ point.known**2).sum())
         charges, rent = self.costs + self.matrix.T @ mu, float(mu @ self.room)
         if (charges[np.isinf(self.upper)] < 0).any():
@@ -230,7 +202,8 @@ def _minimise(
         halved = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
         idle, least_distance = 0 if halved else idle + 1, min(least_distance, distance)
         if best is None or gap < best.gap:
-            best = Triple(alpha * own.unit, nu / point.g / point.g * own.unit, mu * own.unit / own.scale, gap, step)
+            lam = own.multipliers(point, nu) * own.unit
+            best = Triple(alpha * own.unit, lam, mu * own.unit / own.scale, gap, step)
             if watch is not None:
                 watch(best.alpha, best.multipliers, best.row_multipliers, step)
         if gap <= 0.05 * tol or idle >= 3 * settings.stall_steps:
@@ -264,7 +237,7 @@ def _direction(
     mu, wanted = float(x @ y) / len(x), np.zeros(len(x))
     for corrector in range(2):
         right = own.back(point, wanted / x + weights * residual) - own.costs
-        dalpha = cho_solve(factor, right, check_finite=False)
+        dalpha = factor.solve(right)
         dx = own.along(point, dalpha) - residual
         dy = -y + (wanted - y * dx) / x
         if corrector == 0:

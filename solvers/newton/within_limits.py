@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import qr
 
 from allocopt.base.errors import SolverFailed
 from allocopt.base.validation import Array, IntArray
@@ -18,6 +19,7 @@ from allocopt.certify.certificate import evaluate
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import limited
+from allocopt.solvers.newton.curvature import by_entries
 from allocopt.solvers.settings import ActiveSetSettings, InteriorPointSettings
 
 __all__ = ["generate", "mended", "moved_inside", "restricted", "solve"]
@@ -29,6 +31,7 @@ _SHARPER = (1e-2, 1e-4)  # parts of the tolerance that are aimed at, one after t
 _CENTRED = 0.1  # the complementarity that is kept, as a part of the tolerance
 _SLACKS = (1e-14, 1e-12, 1e-11, 1e-10)  # of prices, relative to what they could be at most
 _SMALL = 300  # variables up to which all of them are looked at at once
+_MANY = 50_000  # and where no array of pairs is made
 _LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
 
 
@@ -105,17 +108,20 @@ def _covering(problem: Canonical, alpha: Array, found: limited.Triple, slack: fl
     if basis is None:
         return found.row_multipliers
     images, white = problem.targets @ basis, problem.features @ basis
-    products = white @ (images * np.sqrt(found.multipliers)[:, None]).T
     weight = float(found.multipliers @ squared_row_lengths(images))
-    wanted = problem.by_variable(squared_row_lengths(products) + slack * weight * squared_row_lengths(white))
+    wanted = problem.by_variable(
+        _row_prices(white, images, found.multipliers) + slack * weight * squared_row_lengths(white)
+    )
     costs = np.ones(problem.n_variables) if problem.costs is None else problem.costs
     mu = found.row_multipliers.copy()
     infinite = np.ones(len(costs), dtype=bool) if problem.upper is None else np.isinf(problem.upper)
     rate = np.where(
         limits.values > 0, limits.room[limits.places] / np.where(limits.values > 0, limits.values, 1.0), np.inf
     )
-    for i in np.flatnonzero(infinite & (wanted > costs + limits.charged(mu))):
-        own = np.flatnonzero(limits.variables == i)
+    by_variable = np.argsort(limits.variables, kind="stable")
+    ends = np.searchsorted(limits.variables[by_variable], np.arange(problem.n_variables + 1))
+    for i in np.flatnonzero(infinite & (wanted > costs + limits.charged(mu))).tolist():
+        own = by_variable[ends[i] : ends[i + 1]]
         lacking = wanted[i] - costs[i] - float(limits.values[own] @ mu[limits.places[own]])
         cheapest = own[np.argmin(rate[own])] if len(own) else -1
         if lacking > 0 and cheapest >= 0 and np.isfinite(rate[cheapest]):
@@ -220,7 +226,9 @@ def moved_inside(
 def generate(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) -> dict[str, float]:
     """Column and constraint generation: few variables and targets at a time, priced against all."""
     playable = _playable(problem)
-    if len(playable) <= _SMALL and len(problem.targets) <= _SMALL:
+    few = len(playable) <= _SMALL and len(problem.targets) <= _SMALL
+    assert problem.limits is not None
+    if few or (len(playable) <= _MANY and by_entries(problem.rank, len(playable), len(problem.limits.values))):
         return {**solve(problem, monitor, _DEFAULT), "passes": 1}
     members, asked = _first_members(problem, playable, settings)
     steps, passes, tol = 0, 0, settings.rough_gap
@@ -264,9 +272,17 @@ def _first_members(problem: Canonical, playable: IntArray, settings: ActiveSetSe
     count = settings.first_members * max(problem.rank, 1)
     wanted = np.unique(limits.variables[limits.values < 0])
     costless = np.zeros(0, dtype=np.int64) if problem.costs is None else np.flatnonzero(problem.costs == 0)
-    members = np.union1d(np.union1d(wanted, costless), np.argsort(-prices, kind="stable")[:count])
+    dearest = np.argsort(-prices, kind="stable")[:count]
+    members = np.unique(np.concatenate([wanted, costless, dearest, _spanning(problem, even)]))
     asked = np.sort(np.argsort(-constraints, kind="stable")[:count])
     return np.intersect1d(members, playable), asked
+
+
+def _spanning(problem: Canonical, alpha: Array) -> IntArray:
+    """A few variables whose rows span R^r, found where α gives much: what is priced high may lie in few directions."""
+    rows = problem.features * np.sqrt(problem.by_row(alpha))[:, None]
+    places = qr(rows.T, mode="r", pivoting=True, check_finite=False)[1][: problem.rank]
+    return np.unique(places if problem.owners is None else problem.owners[places])
 
 
 def _priced(problem: Canonical, members: IntArray, found: limited.Triple) -> tuple[Array, Array]:
@@ -280,14 +296,19 @@ def _priced(problem: Canonical, members: IntArray, found: limited.Triple) -> tup
     if basis is None:
         raise SolverFailed("the information matrix is numerically singular")
     images = problem.targets @ basis
-    on = np.flatnonzero(found.multipliers > 0)
-    products = (problem.features @ basis) @ (images[on] * np.sqrt(found.multipliers[on])[:, None]).T
-    prices = problem.by_variable(squared_row_lengths(products))
+    prices = problem.by_variable(_row_prices(problem.features @ basis, images, found.multipliers))
     costs = np.ones(problem.n_variables) if problem.costs is None else problem.costs
     charges = costs + limits.charged(found.row_multipliers)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(charges > 0, prices / np.maximum(charges, 1e-300), np.where(prices > 0, np.inf, 0.0))
     return ratios, squared_row_lengths(images)
+
+
+def _row_prices(features: Array, targets: Array, multipliers: Array) -> Array:
+    """Σ λ_j ⟨t_j, f⟩² of every feature, without an array of features × targets."""
+    on = np.flatnonzero(multipliers > 0)
+    values, vectors = np.linalg.eigh(targets[on].T @ (multipliers[on, None] * targets[on]))
+    return squared_row_lengths(features @ (vectors * np.sqrt(np.maximum(values, 0.0))))
 
 
 def _most_violated(values: Array, limit: float, among: IntArray, inside: IntArray, count: int) -> IntArray:

@@ -1,0 +1,208 @@
+r"""How h_j(α) = 1/g_j(α) depends on α, to second order: as arrays, or for many variables by the entries of their matrices.
+
+With rows a of the features and targets b in the basis in which M = I, variable i stands for A_i = Σ a aᵀ over its rows and target j
+for b_j b_jᵀ. Everything is linear in these: ∂h_j/∂α_i = ⟨b_j b_jᵀ, A_i⟩/g_j², and −Σ ν_j ∂²h_j/∂α_i∂α_l = 2 tr(A_i B A_l)
+− 2 Σ ν_j g_j ∂_i h_j ∂_l h_j for B = Σ (ν_j/g_j²) b_j b_jᵀ. A symmetric r×r matrix has s = r(r+1)/2 entries: so this is 𝒜ᵀ C 𝒜 with
+an s×k array 𝒜, and neither k×k nor (targets)×k arrays are made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import block_array, csr_array, diags_array, eye_array, vstack
+from scipy.sparse.linalg import splu
+
+from allocopt.base.errors import SolverFailed
+from allocopt.base.machine import check_memory
+from allocopt.base.validation import Array
+from allocopt.certify.canonical import Canonical
+
+__all__ = ["ByEntries", "Curvature", "Factor", "Whole", "by_entries"]
+
+_DAMPING = 1e-14  # of the Newton matrix's diagonal, where it is not definite
+_FEW = 300  # variables up to which arrays of all pairs are made
+_WORTH = 4.0  # times as many variables as entries, at least, for these to be worth their work
+_ROUNDS = 3  # of refinement
+_REFINED = 1e-12  # relative residual below which there is nothing to refine
+_NO_PART = 1e-15  # of the largest eigenvalue: smaller ones are rounding
+
+
+class Factor(Protocol):
+    """A factorised Newton matrix."""
+
+    def solve(self, right: Array) -> Array:
+        """The solution for a right-hand side."""
+
+
+class Curvature(Protocol):
+    """First and second derivatives of h at a point."""
+
+    def along(self, step: Array) -> Array:
+        """∇h · step, for every target."""
+
+    def back(self, nu: Array) -> Array:
+        """Σ ν_j ∇h_j."""
+
+    def factorised(self, nu: Array, of_targets: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> Factor:
+        """−Σ ν_j ∇²h_j + Σ w_j ∇h_j ∇h_jᵀ + diag(…) + Vᵀ diag(…) V."""
+
+
+def by_entries(rank: int, n_variables: int, n_entries: int) -> bool:
+    """Whether a problem of so many variables, whose linear constraints have so many entries, should not be made of arrays of pairs."""
+    entries = rank * (rank + 1) // 2
+    few = n_entries + n_variables * entries < n_variables**2 / 8
+    return n_variables > max(_FEW, _WORTH * entries) and few
+
+
+class Whole:
+    """Arrays of targets × variables, and of pairs of variables."""
+
+    def __init__(self, problem: Canonical, a: Array, b: Array, g: Array) -> None:
+        self.problem, self.a, self.g = problem, a, g
+        self.products = b @ a.T
+        self.slopes = self._by_variable((self.products / g[:, None]) ** 2)
+
+    def _by_variable(self, matrix: Array) -> Array:
+        """Sums over the rows of each variable, along the last axis."""
+        if self.problem.owners is None:
+            return matrix
+        sums: Array = np.add.reduceat(matrix, self.problem.starts, axis=-1)
+        return sums
+
+    def along(self, step: Array) -> Array:
+        result: Array = self.slopes @ step
+        return result
+
+    def back(self, nu: Array) -> Array:
+        result: Array = self.slopes.T @ nu
+        return result
+
+    def factorised(self, nu: Array, of_targets: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> Factor:
+        k = len(diagonal)
+        check_memory(24.0 * k * k, f"a Newton matrix of {k:,} arms", SolverFailed)
+        matrix = np.zeros((k, k))
+        if len(nu):
+            second = (self.a @ self.a.T) * (self.products.T @ ((nu / self.g**2)[:, None] * self.products))
+            matrix += 2.0 * self._by_variable(self._by_variable(second).T)
+            matrix += self.slopes.T @ ((of_targets - 2.0 * nu * self.g)[:, None] * self.slopes)
+        dense = rows.toarray()
+        matrix += dense.T @ (of_rows[:, None] * dense)
+        matrix.flat[:: k + 1] += diagonal
+        return _Dense(matrix)
+
+
+class _Dense:
+    def __init__(self, matrix: Array) -> None:
+        if not np.isfinite(matrix).all():
+            raise SolverFailed("the Newton matrix left the range of doubles")
+        k = len(matrix)
+        for damping in (0.0, _DAMPING, 1e3 * _DAMPING, 1e6 * _DAMPING):
+            damped = matrix.copy()
+            damped.flat[:: k + 1] *= 1.0 + damping
+            try:
+                self.factor = cho_factor(damped, lower=True, check_finite=False)
+                return
+            except LinAlgError:
+                continue
+        raise SolverFailed("the Newton matrix is numerically singular")
+
+    def solve(self, right: Array) -> Array:
+        solution: Array = cho_solve(self.factor, right, check_finite=False)
+        return solution
+
+
+class ByEntries:
+    """The s entries of the matrices of variables and targets."""
+
+    def __init__(self, problem: Canonical, a: Array, b: Array, g: Array) -> None:
+        self.g, self.rank = g, problem.rank
+        self.matrices = problem.by_variable(_entries(a)).T
+        self.targets = _entries(b) / (g * g)[:, None]
+        self.scaled_targets = b / g[:, None]
+
+    def along(self, step: Array) -> Array:
+        result: Array = self.targets @ (self.matrices @ step)
+        return result
+
+    def back(self, nu: Array) -> Array:
+        result: Array = self.matrices.T @ (self.targets.T @ nu)
+        return result
+
+    def factorised(self, nu: Array, of_targets: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> Factor:
+        weights = self.scaled_targets.T @ (nu[:, None] * self.scaled_targets)
+        core = 2.0 * _product_form(weights)
+        core += self.targets.T @ ((of_targets - 2.0 * nu * self.g)[:, None] * self.targets)
+        return _Sparse(self.matrices, core, diagonal, rows, of_rows)
+
+
+def _entries(rows: Array) -> Array:
+    """The entries of a aᵀ on and above the diagonal, the latter times √2, so that their products are those of the matrices."""
+    upper, left = np.triu_indices(rows.shape[1])
+    weights = np.where(upper == left, 1.0, np.sqrt(2.0))
+    result: Array = rows[:, upper] * rows[:, left] * weights
+    return result
+
+
+def _product_form(b: Array) -> Array:
+    """The quadratic form X ↦ tr(X B X) of symmetric matrices, in these entries."""
+    r = len(b)
+    upper, left = np.triu_indices(r)
+    count = len(upper)
+    basis = np.zeros((count, r, r))
+    size = np.where(upper == left, 1.0, np.sqrt(0.5))
+    basis[np.arange(count), upper, left] = size
+    basis[np.arange(count), left, upper] = size
+    form: Array = (basis @ b).reshape(count, -1) @ basis.transpose(0, 2, 1).reshape(count, -1).T
+    return 0.5 * (form + form.T)
+
+
+class _Sparse:
+    """N = 𝒜ᵀC𝒜 + D + VᵀWV through the sparse system of α, y = √W V α and u = Uᵀα, with 𝒜ᵀC𝒜 = UUᵀ; refined by N itself."""
+
+    def __init__(self, matrices: Array, core: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> None:
+        if not (np.isfinite(core).all() and np.isfinite(diagonal).all() and np.isfinite(of_rows).all()):
+            raise SolverFailed("the Newton matrix left the range of doubles")
+        values, vectors = np.linalg.eigh(core) if len(core) else (np.zeros(0), np.zeros((0, 0)))
+        kept = values > _NO_PART * values.max(initial=0.0)
+        self.u = matrices.T @ (vectors[:, kept] * np.sqrt(values[kept]))
+        self.rows = diags_array(np.sqrt(of_rows)) @ rows
+        self.diagonal = diagonal
+        on_diagonal = (
+            diagonal + (self.u * self.u).sum(axis=1) + np.asarray(self.rows.multiply(self.rows).sum(axis=0)).ravel()
+        )
+        if not (on_diagonal > 0).all():
+            raise SolverFailed("the Newton matrix is numerically singular")
+        self.unit = 1.0 / np.sqrt(on_diagonal)
+        narrow = csr_array(self.u * self.unit[:, None])
+        scaled = self.rows @ diags_array(self.unit)
+        below: Any = vstack([scaled, csr_array(narrow.T)])
+        system: Any = block_array(
+            [[diags_array(diagonal * self.unit**2), below.T], [below, -eye_array(below.shape[0])]], format="csc"
+        )
+        try:
+            self.factor = splu(system)
+        except RuntimeError:
+            raise SolverFailed("the Newton matrix is numerically singular") from None
+
+    def _times(self, x: Array) -> Array:
+        result: Array = self.diagonal * x + self.u @ (self.u.T @ x) + self.rows.T @ (self.rows @ x)
+        return result
+
+    def _first(self, right: Array) -> Array:
+        whole = np.zeros(self.factor.shape[0])
+        whole[: len(right)] = right * self.unit
+        result: Array = self.factor.solve(whole)[: len(right)] * self.unit
+        return result
+
+    def solve(self, right: Array) -> Array:
+        solution = self._first(right)
+        size = float(np.abs(right * self.unit).max(initial=0.0))
+        for _ in range(_ROUNDS):
+            residual = right - self._times(solution)
+            if not float(np.abs(residual * self.unit).max(initial=0.0)) > _REFINED * size:
+                break
+            solution = solution + self._first(residual)
+        return solution
