@@ -181,7 +181,9 @@ def _saved(instance: Instance, outcome: Outcome) -> None:
     enclosure = loaded.verify()
     if solution.status in SOLVED and not np.isfinite(enclosure.upper):
         outcome.broken = f"{solution.status.name}, but verify() proves [{enclosure.lower:.6g}, {enclosure.upper:.6g}]"
-    elif solution.status is not loaded.status and "answers" not in solution.stats:  # a proof is of the answer that was found
+    elif (
+        solution.status is not loaded.status and "answers" not in solution.stats
+    ):  # a proof is of the answer that was found
         outcome.broken = f"{solution.status.name} when saved, {loaded.status.name} when loaded"
 
 

@@ -20,9 +20,13 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("little_memory")
 def test_pairs_that_do_not_fit_are_refused_with_their_size() -> None:
     bandit = ao.instances.random_unit(5, 2_000)
-    with pytest.raises(ao.InvalidProgram, match=r"top_m: 1,000,000 pairs of arms in 5 dimensions would take 525 MB of memory"):
+    with pytest.raises(
+        ao.InvalidProgram, match=r"top_m: 1,000,000 pairs of arms in 5 dimensions would take 525 MB of memory"
+    ):
         ao.programs.top_m(bandit, 1_000)
-    with pytest.raises(ao.InvalidProgram, match=r"duelling: 1,999,000 pairs of arms in 5 dimensions would take 1\.05 GB"):
+    with pytest.raises(
+        ao.InvalidProgram, match=r"duelling: 1,999,000 pairs of arms in 5 dimensions would take 1\.05 GB"
+    ):
         ao.programs.duelling(bandit)
     ao.programs.top_m(bandit, 2)
 
