@@ -27,7 +27,7 @@ RANK: Final = 1e-13
 
 SUPPORT: Final = 1e-6
 """Entries of α and λ below this share of the largest are dropped when complementarity says they are zero and the
-recomputed certificate does not suffer."""
+recomputed certificate does not suffer. `Solution.support` leaves out what brings less than this share of the information."""
 
 BINDING: Final = 1e-6
 """A constraint is called binding when its multiplier is positive or its slack is below this, relatively."""

@@ -16,15 +16,13 @@ from allocopt.base.lazy import Lazy, lazy_fields, payload
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.model.program import AllocationProgram
+from allocopt.model.support import costs_of, without_leftovers
 from allocopt.model.tables import Table, Tabular, drawn
 
 if TYPE_CHECKING:
     from allocopt.certify.enclosure import Enclosure
 
 __all__ = ["Solution", "SparseVector", "Status", "arms_in_use", "noting"]
-
-_NOTHING = 1e-8
-"""An α and a cost below this part of the largest α and of the value are what a solver left of a zero."""
 
 
 class Status(enum.Enum):
@@ -182,25 +180,16 @@ class Solution(Tabular):
     def support(self) -> IntArray:
         """Arms that are played finitely often: 0 < α < inf, but for what the solver left of a zero.
 
-        That is an α below 1e-8 of the largest finite one whose cost is below 1e-8 of the value: which of these a solution has
-        depends on the method that found it. ``allocation`` has them all.
+        Left out are arms without which no constraint, nor the value, would change by more than 1e-6 relatively (together): which of
+        these a solution has depends on the method that found it. ``allocation`` has them all.
         """
         alpha = payload(self, "allocation")
         if isinstance(alpha, SparseVector) and alpha.others is None:
-            arms, times = alpha.places[alpha.values > 0], alpha.values[alpha.values > 0]
+            arms, pulls = alpha.places[alpha.values > 0], alpha.values[alpha.values > 0]
         else:
             arms = np.flatnonzero((self.allocation > 0) & np.isfinite(self.allocation))
-            times = self.allocation[arms]
-        few = np.flatnonzero(times <= _NOTHING * times.max(initial=0.0))
-        if not len(few):
-            return arms
-        idle = few[times[few] * self._costs_of(arms[few]) <= _NOTHING * abs(self.upper)]
-        return np.delete(arms, idle)
-
-    def _costs_of(self, arms: IntArray) -> Array:
-        """What one pull of each of these arms costs."""
-        blocks = self.program._blocks
-        return self.program.costs[arms] if blocks is None else blocks.gaps_of(arms, blocks.store.rows(arms))
+            pulls = self.allocation[arms]
+        return without_leftovers(self, arms, pulls)
 
     @cached_property
     def optimal_arms(self) -> IntArray:
@@ -277,7 +266,7 @@ class Solution(Tabular):
         per_arm = program.target_arms is not None or program._blocks is not None
         arms = np.union1d(self.support, self.optimal_arms)
         arms = np.union1d(arms, self.binding) if per_arm else arms
-        costs, alpha = self._costs_of(arms), self.allocation[arms]
+        costs, alpha = costs_of(self, arms), self.allocation[arms]
         paid = costs * np.where(np.isfinite(alpha), alpha, 0.0)
         order = np.lexsort((-paid, np.isfinite(alpha)))
         columns: dict[str, Any] = {"arm": arms[order]}

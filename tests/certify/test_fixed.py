@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from blocks import in_blocks, unit_arms
-from exactly import U, gamma, product, rational, transposed, weighted
+from exactly import U, gamma, product, rational, solved, transposed, weighted
 
 import allocopt as ao
 from allocopt.certify.by_block.fixed import FixedReport, FixedSum, FixedTask
@@ -46,10 +46,13 @@ def test_an_error_in_one_basis_bounds_that_in_every_other(seed):
     inverse = np.linalg.inv(basis)
     axis = rng.normal(size=r)
     error = np.outer(axis, axis) / (axis @ axis)  # of norm 1 in the first basis
-    in_units = inverse.T @ error @ inverse
+    exact_inverse = transposed(
+        [solved(rational(basis), unit) for unit in rational(np.eye(r))]
+    )  # a product in doubles would lose what is asked about where the basis is ill-conditioned
+    in_units = quadratic(rational(error), exact_inverse)
     known = SumError(basis, inverse, 1.0)
     for other in (basis, rng.normal(size=(r, r)), basis @ rng.normal(size=(r, r)), 1e-4 * basis):
-        actual = largest_value(rational(other.T @ in_units @ other))
+        actual = largest_value(quadratic(in_units, rational(other)))
         assert actual <= known.within(other) * (1 + 1e-9)
         assert known.within(other) <= 1.01 * r * np.linalg.norm(inverse @ other, 2) ** 2
         assert SumError(basis, inverse, 3.0).within(other) == pytest.approx(3.0 * known.within(other), rel=1e-15)
