@@ -1,9 +1,11 @@
 """Programs with bounds over blocks of arms: whole answers, against those in memory, the referee and proof files."""
 
+import json
+
 import numpy as np
 import pytest
 from blocks import agree, in_blocks, never_in_blocks, unit_arms
-from bounded import program_of
+from bounded import arms_of, program_of
 
 import allocopt as ao
 
@@ -59,3 +61,25 @@ def test_narrow_optimism_is_solved_in_memory():
         bandit = ao.LinearBandit(arms, theta)
         assert ao.programs.optimism(bandit, 0.5)._blocks is not None
         assert ao.programs.optimism(bandit, 0.4999)._blocks is None
+
+
+@pytest.mark.parametrize(
+    ("most", "small"), [(2, np.uint8), (300, np.uint16), (70_000, np.uint32), (2.5, np.float64), (2.0**40, np.float64)]
+)
+def test_pulls_of_many_arms_are_kept_in_few_bytes_and_say_the_same(most, small, tmp_path):
+    arms, theta = arms_of(5)
+    pulls = np.zeros(len(arms))
+    pulls[::7] = most
+    saved = []
+    for road in (in_blocks, never_in_blocks):
+        with road():
+            program = ao.programs.remaining(ao.LinearBandit(arms, theta), pulls, 1000)
+            assert program.origin.pulls.dtype == (small if road is in_blocks else np.float64)
+            assert np.array_equal(program.lower, pulls / np.log(1000))
+            solution = ao.solve(program)
+            assert solution.status is ao.Status.CERTIFIED
+            path = tmp_path / f"{road.__name__}.json"
+            solution.save(path)
+            saved.append(json.loads(path.read_text(encoding="utf-8"))["program"]["pulls"])
+            assert ao.load_solution(path).verify().upper == solution.verify().upper
+    assert saved[0] == saved[1] == pulls.tolist()

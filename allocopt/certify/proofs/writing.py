@@ -241,7 +241,7 @@ def _describe(program: AllocationProgram) -> dict[str, Any]:
     if origin.gaps is not None:
         described["gaps"] = origin.gaps.tolist()
     if origin.pulls is not None:
-        described["pulls"] = origin.pulls.tolist()
+        described["pulls"] = origin.pulls.astype(np.float64).tolist()
     if origin.number is not None:
         described[_NUMBER_NAMES[program.kind]] = origin.number
     if origin.horizon is not None:

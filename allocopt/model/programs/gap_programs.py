@@ -304,8 +304,22 @@ def remaining(bandit: LinearBandit, pulls: ArrayLike, n: float) -> AllocationPro
     return remaining_at_log(b, counts, math.log(n), n)
 
 
+def _in_few_bytes(counts: Array) -> Array:
+    """The same numbers; whole ones in the smallest type that holds them: eight bytes each are a part of what the arms take.
+
+    What is computed from them divides by log n and is in doubles again.
+    """
+    most = counts.max()
+    if most >= 2**32 or (counts != np.floor(counts)).any():
+        return counts
+    small: Array = counts.astype(np.min_scalar_type(int(most)))
+    return small
+
+
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:
     """``remaining`` with log n given as a number (a proof file stores it so)."""
+    if bandit._store is not None:
+        pulls = _in_few_bytes(pulls)
     origin = Origin("remaining", bandit, pulls=pulls, number=log_n, horizon=n)
     if bandit._store is not None:
         extremes = np.array([pulls.max(), pulls.min(initial=pulls.max(), where=pulls > 0)])
