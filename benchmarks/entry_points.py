@@ -185,7 +185,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     ),
     "solve contextual (contexts of three arms)": ("", lambda s: ao.solve(ao.programs.contextual(s.in_triples()), tol=TOL)),
     "solve contextual, budget (contexts of three arms)": (
-        "", lambda s: ao.solve(ao.programs.contextual(s.in_triples(), budget=1e9), tol=TOL),
+        "", lambda s: ao.solve(ao.programs.contextual(s.in_triples(), budget=1e9 * s.n), tol=TOL),
     ),
     "Allocator.solve": ("bandit", lambda s: ao.Allocator(s.arms).solve(s.bandit.gaps)),
     "solve_many, 5 gap vectors": ("bandit", lambda s: ao.solve_many(s.arms, np.tile(s.bandit.gaps, (5, 1)), tol=TOL)),
@@ -207,8 +207,8 @@ ENTRIES: dict[str, tuple[str, Callable[[Set], Any]]] = {
     ),
     "plots.gap_information": ("bandit", lambda s: ao.plots.gap_information(s.bandit)),
     "plots.audit_bars": ("audited", lambda s: ao.plots.audit_bars(s.audited)),
-    "plots.pulls_over_time, regret_curves": (
-        "simulated", lambda s: (ao.plots.pulls_over_time(s.simulated), ao.plots.regret_curves(s.simulated)),
+    "plots.pulls_over_time, SimulationResult.plot": (
+        "simulated", lambda s: (ao.plots.pulls_over_time(s.simulated), s.simulated.plot()),
     ),
     "compare": ("simulated", lambda s: repr(ao.compare(s.simulated, s.simulated))),
     "simulate LinUCB": ("bandit", lambda s: ao.simulate("LinUCB", s.bandit, ROUNDS, runs=1, rng=0)),

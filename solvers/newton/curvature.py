@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import block_array, csr_array, diags_array, eye_array, vstack
 from scipy.sparse.linalg import splu
 
-from allocopt.base.errors import SolverFailed
+from allocopt.base.errors import InvalidProgram, SolverFailed
 from allocopt.base.machine import check_memory
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical
@@ -27,6 +27,7 @@ _FEW = 300  # variables up to which arrays of all pairs are made
 _WORTH = 4.0  # times as many variables as entries, at least, for these to be worth their work
 _ROUNDS = 3  # of refinement
 _REFINED = 1e-12  # relative residual below which there is nothing to refine
+_BYTES = 100.0  # for each entry of the sparse system below its diagonal: the system, its two factors and what is made on the way
 _NO_PART = 1e-15  # of the largest eigenvalue: smaller ones are rounding
 
 
@@ -82,7 +83,7 @@ class Whole:
 
     def factorised(self, nu: Array, of_targets: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> Factor:
         k = len(diagonal)
-        check_memory(24.0 * k * k, f"a Newton matrix of {k:,} arms", SolverFailed)
+        check_memory(24.0 * k * k, f"a Newton matrix of {k:,} arms", InvalidProgram)
         matrix = np.zeros((k, k))
         if len(nu):
             second = (self.a @ self.a.T) * (self.products.T @ ((nu / self.g**2)[:, None] * self.products))
@@ -179,6 +180,7 @@ class _Sparse:
         narrow = csr_array(self.u * self.unit[:, None])
         scaled = self.rows @ diags_array(self.unit)
         below: Any = vstack([scaled, csr_array(narrow.T)])
+        check_memory(_BYTES * below.nnz, f"a Newton matrix of {len(diagonal):,} arms", InvalidProgram)
         system: Any = block_array(
             [[diags_array(diagonal * self.unit**2), below.T], [below, -eye_array(below.shape[0])]], format="csc"
         )
@@ -186,6 +188,8 @@ class _Sparse:
             self.factor = splu(system)
         except RuntimeError:
             raise SolverFailed("the Newton matrix is numerically singular") from None
+        except (MemoryError, SystemError):  # SuperLU's words where it could not get the memory
+            raise InvalidProgram(f"a Newton matrix of {len(diagonal):,} arms does not fit into memory") from None
 
     def _times(self, x: Array) -> Array:
         result: Array = self.diagonal * x + self.u @ (self.u.T @ x) + self.rows.T @ (self.rows @ x)

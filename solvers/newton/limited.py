@@ -25,6 +25,7 @@ from allocopt.solvers.settings import InteriorPointSettings
 __all__ = ["Triple", "blended", "minimise", "starting_point", "tightened"]
 
 _SLACK = 0.1  # least slack to begin with, relative to the terms of a row
+_FURTHER = 1.25  # times as far inside as would just do: feasible in another basis, too
 _NEGLIGIBLE = 1e-12  # multipliers below this share of the largest are none
 
 
@@ -189,7 +190,7 @@ def _minimise(
     x[own.m + own.k : own.m + own.k + len(own.capped)] = point.values[own.m + own.k : own.m + own.k + len(own.capped)]
     y = settings.cold_distance / len(x) / x
     best: Triple | None = None
-    idle, least_distance = 0, np.inf
+    idle, least_distance, lacking = 0, np.inf, np.inf
     for step in range(settings.max_iterations + 1):
         tick()
         gap = own.gap(point, alpha, y)
@@ -199,8 +200,13 @@ def _minimise(
         distance = (
             float(x @ y) + float(np.abs(x - point.values) @ y) + float(np.abs(own.costs - own.back(point, y)) @ alpha)
         )
-        halved = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance
+        lacks = -float(point.values.min(initial=0.0))
+        nearer = (
+            lacks < 0.5 * lacking and lacks > 0.0
+        )  # slowly, where there is hardly any room: constraints come to hold step by step
+        halved = best is None or gap < 0.5 * best.gap or distance < 0.5 * least_distance or nearer
         idle, least_distance = 0 if halved else idle + 1, min(least_distance, distance)
+        lacking = lacks if nearer else lacking
         if best is None or gap < best.gap:
             lam = own.multipliers(point, nu) * own.unit
             best = Triple(alpha * own.unit, lam, mu * own.unit / own.scale, gap, step)
@@ -258,7 +264,10 @@ def tightened(problem: Canonical, alpha: Array, by: float) -> Canonical:
 
 
 def blended(feasible: Callable[[Array], bool], wanted: Array, inside: Array) -> Array | None:
-    """The first allocation that is feasible on the way from the one wanted to one that is inside; None where there is none."""
+    """An allocation that is feasible, hardly further than the first one, on the way from the one wanted to one that is inside.
+
+    None where the latter is not feasible.
+    """
     if not feasible(inside):
         return None
     low, high = 0.0, 1.0
@@ -267,4 +276,5 @@ def blended(feasible: Callable[[Array], bool], wanted: Array, inside: Array) -> 
         if middle >= high or high - low <= 0.02 * high:
             break
         low, high = (low, middle) if feasible(wanted + middle * (inside - wanted)) else (middle, high)
-    return wanted + high * (inside - wanted)
+    further = wanted + min(_FURTHER * high, 1.0) * (inside - wanted)
+    return further if feasible(further) else wanted + high * (inside - wanted)

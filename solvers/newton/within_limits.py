@@ -19,6 +19,7 @@ from allocopt.certify.certificate import evaluate
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.solvers.monitor import Monitor
 from allocopt.solvers.newton import limited
+from allocopt.solvers.newton.costless import nothing_is_enough
 from allocopt.solvers.newton.curvature import by_entries
 from allocopt.solvers.settings import ActiveSetSettings, InteriorPointSettings
 
@@ -40,6 +41,8 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
     playable = _playable(problem)
     if not len(playable):
         raise SolverFailed("the linear constraints leave no arm that may be played")
+    if nothing_is_enough(problem, monitor, playable):
+        return {"iterations": 0}
     part = restricted(problem, playable)
 
     def whole(alpha: Array) -> Array:
@@ -204,12 +207,15 @@ def moved_inside(
     def whole(alpha: Array) -> Array:
         return _embedded(problem.n_variables, members, alpha)
 
-    none = np.zeros(len(problem.targets)), np.zeros_like(found.row_multipliers)
+    duals = (
+        found.multipliers,
+        found.row_multipliers,
+    )  # with which it will be reported: the certificate's basis depends on them
 
     def within(alpha: Array) -> bool:
         if feasible is not None:
             return feasible(whole(alpha))
-        return bool(np.isfinite(evaluate(problem, whole(alpha), *none).upper))
+        return bool(np.isfinite(evaluate(problem, whole(alpha), *duals).upper))
 
     for by in _TIGHTENINGS:
         try:
@@ -228,6 +234,8 @@ def generate(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) 
     playable = _playable(problem)
     few = len(playable) <= _SMALL and len(problem.targets) <= _SMALL
     assert problem.limits is not None
+    if not few and nothing_is_enough(problem, monitor, playable):
+        return {"iterations": 0, "passes": 1}
     if few or (len(playable) <= _MANY and by_entries(problem.rank, len(playable), len(problem.limits.values))):
         return {**solve(problem, monitor, _DEFAULT), "passes": 1}
     members, asked = _first_members(problem, playable, settings)
