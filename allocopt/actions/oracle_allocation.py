@@ -27,11 +27,12 @@ from allocopt.actions.chord_bounds import chord_lower, chord_upper, gap_spanner
 from allocopt.actions.edge_bounds import EdgeBounds
 from allocopt.actions.oracle_answers import Explored
 from allocopt.actions.oracle_spanner import oracle_spanner
-from allocopt.actions.oracles import Incidence, Oracle
+from allocopt.actions.oracles import Incidence, ListOracle, Oracle
 from allocopt.base.errors import InvalidInstance, SlowWarning, SolverFailed, warn_caller
 from allocopt.base.machine import duration_text, single_threaded
 from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, vector, whole_number
+from allocopt.linear.span import column_units
 from allocopt.model.tables import Table, Tabular, drawn
 
 __all__ = ["OracleAllocation", "oracle_allocation"]
@@ -120,6 +121,13 @@ def oracle_allocation(oracle: Oracle, theta: ArrayLike, C: float = 2.0, *, round
     steps = whole_number("rounds", rounds, least=0)
     parameter = vector("theta", theta, InvalidInstance)
     in_range("theta", parameter, InvalidInstance)
+    if isinstance(oracle, ListOracle):
+        in_range("arms", oracle.arms, InvalidInstance)
+        # as entries of 0/1 arms are: what is rounding is judged beside entries of at most 1
+        columns = column_units(oracle.arms)
+        if len(parameter) == len(columns) and (columns != 1).any():
+            found = oracle_allocation(ListOracle(oracle.arms * columns), parameter / columns, C, rounds=steps)
+            return dataclasses.replace(found, arms=frozen(found.arms / columns))
     _warn_if_long(len(parameter), steps)
     # In units in which θ is about 1, because linear programming has absolute tolerances: c(A, sθ) = c(A, θ)/s.
     size = float(np.abs(parameter).max(initial=0.0))

@@ -7,15 +7,16 @@ dimension d and rank r there are at most 2d + 2r + r² log_C r of them.
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from allocopt.actions.oracle_answers import Counted
-from allocopt.actions.oracles import Oracle
+from allocopt.actions.oracles import ListOracle, Oracle
 from allocopt.base.errors import InvalidInstance, InvalidOption, SolverFailed
 from allocopt.base.validation import Array, frozen, positive_number
+from allocopt.linear.span import column_units, free_span, span_of
 from allocopt.model.tables import Table, Tabular
 
 __all__ = ["OracleSpanner", "oracle_spanner"]
@@ -103,6 +104,22 @@ def oracle_spanner(oracle: Oracle, C: float = 2.0) -> OracleSpanner:
     (3, True, True)
     """
     bound = _bound(C)
+    if not isinstance(oracle, ListOracle):
+        return _spanner(oracle, bound)
+    units = column_units(oracle.arms)  # so that nothing depends on the units of a column
+    arms = oracle.arms * units
+    found = _spanner(ListOracle(arms), bound)
+    everything = np.arange(len(arms))
+    rank = len(span_of(arms, everything, free_span(arms, everything[:0]), arms).columns)
+    if rank != found.dim:
+        raise SolverFailed(
+            f"arms: they span {rank} dimensions, but only {found.dim} by more than {_ORTHOGONAL:g} of an arm's length; solve arms "
+            "that are listed as they are (`regret_constant`)"
+        )
+    return replace(found, arms=frozen(found.arms / units), functionals=frozen(found.functionals * units))
+
+
+def _spanner(oracle: Oracle, bound: float) -> OracleSpanner:
     counted = Counted(oracle)
     arms, labels, coordinates = _independent(counted)
     r = len(arms)

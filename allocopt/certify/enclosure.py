@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from allocopt.base.errors import InvalidOption
+import numpy as np
+
+from allocopt.base.errors import InvalidOption, InvalidProof
+from allocopt.base.lazy import payload
+from allocopt.base.validation import Array
 from allocopt.certify.by_block.problem import StreamedProblem
 from allocopt.certify.reduction import reduce
 from allocopt.certify.verdict import by_sight, fits_balls, in_balls, recertify
 from allocopt.linear.assumptions import Assumption
-from allocopt.model.solution import Solution, arms_in_use
+from allocopt.model.solution import Solution, SparseVector, arms_in_use
 from allocopt.model.tables import Table, Tabular, drawn
 
-__all__ = ["Enclosure", "enclose"]
+__all__ = ["Enclosure", "check_witness", "enclose"]
 
 _MOST_BITS = 100_000  # of precision that `verify` accepts
 
@@ -103,8 +107,40 @@ def enclose(solution: Solution, precision: int | None = None) -> Enclosure:
             raise InvalidOption(
                 f"precision: expected a whole number of bits from 64 to {_MOST_BITS}, got {precision!r}"
             )
+    check_witness(solution)
     lower, upper, assumptions, bits = _proven(solution, precision)
     return Enclosure(lower, upper, assumptions, bits)
+
+
+def check_witness(solution: Solution) -> None:
+    """Refuse what proves nothing: a solution may have been changed since it was found (`dataclasses.replace`).
+
+    The inequalities hold for allocations and multipliers >= 0 only: a negative multiplier would prove too high a lower bound.
+    """
+    program = solution.program
+    _check_entries(solution, "allocation", program.n_arms)
+    unplayable = np.setdiff1d(solution.optimal_arms, program.free)
+    if len(unplayable):
+        raise InvalidProof(f"allocation: arm {unplayable[0]} is infinite without being free")
+    _check_entries(solution, "multipliers", program.n_multipliers, infinite=False)
+    if solution.constraint_multipliers is not None:
+        rows = 0 if program.constraints is None else program.constraints.n_rows
+        _check_entries(solution, "constraint_multipliers", rows, infinite=False)
+
+
+def _check_entries(solution: Solution, name: str, length: int, *, infinite: bool = True) -> None:
+    """Entries >= 0, as many as there have to be; of a vector of which a few entries are kept, these."""
+    given = None if name == "constraint_multipliers" else payload(solution, name)
+    sparse = given if isinstance(given, SparseVector) else None
+    values: Array = getattr(solution, name) if sparse is None else sparse.values
+    entries = len(values) if sparse is None else sparse.length
+    if entries != length:
+        raise InvalidProof(f"{name}: expected {length} entries, got {entries}")
+    good = (values >= 0) & (infinite | np.isfinite(values))
+    if not good.all():
+        i = int(np.flatnonzero(~good)[0])
+        place = i if sparse is None else int(sparse.places[i])
+        raise InvalidProof(f"{name}: expected numbers >= 0, but entry {place} is {float(values[i])!r}")
 
 
 def _proven(solution: Solution, precision: int | None) -> tuple[float, float, tuple[Assumption, ...], int]:

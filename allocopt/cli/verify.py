@@ -65,8 +65,7 @@ def verify(
         if precision is not None:
             raise InvalidOption("--precision: expected none with --exact, which works in rationals")
         enclosure = exact_enclosure(solution)  # which refuses what would take for ever
-        verdict = judge(read(proof.read_text(encoding="utf-8-sig")))
-        proven, problems = verdict.proven, verdict.problems
+        proven, problems = _judged(proof)
     else:
         enclosure = solution.verify(precision)
         proven = claim["lower"] <= enclosure.lower and enclosure.upper <= claim["upper"]
@@ -103,6 +102,15 @@ def verify(
         console.print(holds if proven else "the claim is NOT proven: the file was changed or is wrong", markup=False)
     if not proven:
         raise typer.Exit(1)
+
+
+def _judged(proof: Path) -> tuple[bool, list[str]]:
+    """What the referee says of a file, and why not."""
+    try:
+        verdict = judge(read(proof.read_text(encoding="utf-8-sig")))
+    except (ValueError, RecursionError) as error:  # it reads more strictly
+        return False, [str(error)]
+    return verdict.proven, verdict.problems
 
 
 def _of_a_bound(proof: Path) -> bool:

@@ -69,6 +69,7 @@ class LinearBandit(Tabular):
         optimal: their gap is set to zero. At most 1. The default only bridges rounding of the inputs; 0 asks for exact ties.
     optimal_arms : sequence of int, optional
         Take exactly these arms as optimal instead of applying ``tie_tolerance`` (used when a proof is re-checked).
+        `dataclasses.replace` hands them on: write ``replace(bandit, theta=…, optimal_arms=None)`` to have them found anew.
     labels : sequence or array of str, optional
         A name for each arm, by default those of a DataFrame's index; shown with every result.
 
@@ -181,7 +182,9 @@ class LinearBandit(Tabular):
             raise InvalidInstance("optimal_arms: expected at least one arm, got none")
         missed = np.setdiff1d(best, optimal)
         if len(missed):
-            raise InvalidInstance(f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed")
+            raise InvalidInstance(
+                f"optimal_arms: arm {missed[0]} is optimal too (its gap is 0) but is not listed; None finds them anew"
+            )
         return optimal
 
     @cached_property

@@ -240,3 +240,28 @@ def test_an_enclosure_that_takes_long_says_so_first(monkeypatch):
         ao.SlowWarning, match="20 rounds in 3 dimensions will take about .* seconds; rounds= takes fewer"
     ):
         oracle_allocation(oracle, [-1, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("arms", "theta", "c"),
+    [
+        ([[1, 0], [0.5, 1e-10]], [1, 0], 4.0),
+        ([[1, 0], [0.999, 2.0**-50], [0, 2.0**-40]], [1, 0], 2.0),
+        ([[-(2.0**24), -(2.0**-22)], [-(2.0**23), -(2.0**-21)], [2.0**23, -(2.0**-22) * 1.5]], [0, 0.5], 2.0**25),
+    ],
+)
+def test_units_of_the_columns_of_listed_arms_do_not_matter(arms, theta, c):
+    """A column whose entries were below 1e-9 of another's did not count: every arm was called a multiple of the best one, and c 0."""
+    arms = np.array(arms)
+    a, exact = oracle_allocation(graphs.list_oracle(arms), theta), ao.regret_constant(arms, theta)
+    assert exact.value == pytest.approx(c)
+    assert 0.99 * c < a.lower <= c <= a.upper < 1.01 * c
+    assert {row.tobytes() for row in a.arms} <= {row.tobytes() for row in arms}
+    s = oracle_spanner(graphs.list_oracle(arms), 2)
+    assert s.dim == 2 and np.allclose((arms @ s.functionals.T @ s.arms - arms) / np.abs(arms).max(axis=0), 0)
+
+
+def test_listed_arms_that_hardly_span_are_refused():
+    """Whether 1e-11 of an arm counts is not for this search to say: c is 4 with it, and 0 without."""
+    with pytest.raises(ao.SolverFailed, match=r"span 2 dimensions, but only 1 by more than 1e-09"):
+        oracle_allocation(graphs.list_oracle([[1, 1], [0.5, 0.5 + 1e-11]]), [1, 0])

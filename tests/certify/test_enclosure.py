@@ -92,3 +92,36 @@ def test_arms_in_blocks_are_proven_block_by_block(monkeypatch):
         balls = enclose(found, 128)
         assert balls.precision == 128 and balls.lower <= e.upper and e.lower <= balls.upper
         assert np.isclose(balls.midpoint, e.midpoint, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("constraint_multipliers", [-0.7, -0.2], "constraint_multipliers: expected numbers >= 0, but entry 0 is -0.7"),
+        ("constraint_multipliers", [0.0], "constraint_multipliers: expected 2 entries, got 1"),
+        ("multipliers", [0.0, 0, 1, -1, 0], "multipliers: expected numbers >= 0, but entry 3 is -1.0"),
+        ("multipliers", [0.0, 0, INF, 1, 0], "entry 2 is inf"),
+        ("allocation", [0.0, 0, -1, 1, 0], "allocation: expected numbers >= 0, but entry 2 is -1.0"),
+        ("allocation", [0.0, np.nan, 1, 1, 0], "entry 1 is nan"),
+        ("allocation", [INF, 0, 1, 1, 0], "allocation: arm 0 is infinite without being free"),
+        ("allocation", [1.0, 1], "allocation: expected 5 entries, got 2"),
+    ],
+)
+def test_a_solution_that_was_changed_since_it_was_found_proves_nothing_false(name, value, words):
+    """Negative multipliers of linear constraints proved a lower bound of 26.4 where the value is 2."""
+    features = [[0.0, -1.0], [-0.75, -2.0], [-1.75, -2.0], [-1.5, 1.25], [0.75, 1.75]]
+    rows = [[1, 0, -1, 1, 0], [0, 1, 1, 0, -1]], [30.0, 20.0]
+    s = ao.solve(ao.AllocationProgram(features, np.ones(5), features, np.ones(5), constraints=rows))
+    assert s.status is ao.Status.CERTIFIED
+    changed = dataclasses.replace(s, **{name: np.array(value)})
+    for prove in (changed.verify, lambda: changed.verify(128), lambda: changed.verify(exact=True)):
+        with pytest.raises(ao.InvalidProof, match=words):
+            prove()
+
+
+def test_a_large_set_asks_for_as_many_entries():
+    with in_blocks():
+        s = ao.solve(ao.programs.regret(ao.LinearBandit(*unit_arms(3, 2000, seed=1))))
+        assert s.stats["road"] == "blocks" and s.verify().gap < 1e-8
+        with pytest.raises(ao.InvalidProof, match="multipliers: expected 2000 entries, got 3"):
+            dataclasses.replace(s, multipliers=np.ones(3)).verify()

@@ -161,7 +161,7 @@ REFUSED = [
     (("allocation",), [], ["allocation"]),
     (("allocation",), "inf", ["allocation"]),
     (("allocation", 1), -1e-300, ["allocation", "entry 1"]),
-    (("allocation", 1), math.nan, ["allocation", "entry 1"]),
+    (("allocation", 1), math.nan, ["allocation", "[1]"]),
     (("allocation", 1), "inf", ["allocation", "arm 1"]),
     (("allocation", 1), "x", ["allocation"]),
     (("allocation", 1), None, ["allocation"]),
@@ -170,9 +170,9 @@ REFUSED = [
     (("multipliers",), ..., ["multipliers"]),
     (("multipliers",), [1.0], ["multipliers"]),
     (("multipliers", 2), -1.0, ["multipliers", "entry 2"]),
-    (("multipliers", 2), math.inf, ["multipliers", "entry 2"]),
+    (("multipliers", 2), math.inf, ["multipliers", "[2]"]),
     (("multipliers", 2), "inf", ["multipliers"]),
-    (("multipliers", 2), math.nan, ["multipliers", "entry 2"]),
+    (("multipliers", 2), math.nan, ["multipliers", "[2]"]),
     (("tol",), ..., ["tol"]),
     (("tol",), 0, ["tol"]),
     (("tol",), "small", ["tol"]),
@@ -249,6 +249,20 @@ def test_files_that_are_no_proofs_are_refused(content, tmp_path):
     with pytest.raises(ao.InvalidFile) as caught:
         ao.load_solution(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize(
+    "place", [("program", "upper", 3), ("allocation", 0), ("program", "constraints", 0, "limit"), ("remark",)], ids=str
+)
+def test_numbers_that_json_does_not_know_are_refused_wherever_they_are(solutions, place, token, tmp_path):
+    """As the referee does; `allocopt verify --exact` ended with its traceback on what was read as ∞."""
+    document = proof_document(solutions["constrained"])
+    document["remark"] = 0.0
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(change(document, place, "TOKEN")).replace('"TOKEN"', token))
+    with pytest.raises(ao.InvalidProof, match=str(place[-1] if isinstance(place[-1], str) else place[-2])):
+        ao.load_solution(path)
 
 
 def test_a_truncated_proof_is_refused_wherever_it_was_cut(solutions, tmp_path):

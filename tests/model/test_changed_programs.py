@@ -95,3 +95,16 @@ def test_targets_of_their_arms_may_be_said_of_a_program_of_arrays(tmp_path):
     loaded = ao.load_solution(tmp_path / "proof.json")
     assert np.array_equal(loaded.multipliers, found.multipliers[p.target_arms])
     assert loaded.status is ao.Status.CERTIFIED and not found.verify(exact=True).problems
+
+
+def test_a_bandit_with_another_theta_keeps_its_optimal_arms_unless_they_are_to_be_found_anew():
+    tied = ao.LinearBandit([[1, 0], [1, 0.5], [0.3, 1]], [1, 0])
+    assert tied.optimal_arms.tolist() == [0, 1]
+    kept = ao.solve(ao.programs.regret(dataclasses.replace(tied, theta=[1, -0.5])))
+    assert kept.status is ao.Status.CONDITIONAL and kept.assumptions[0].arms == (
+        1,
+    )  # which is 0.25 worse, and said to be
+    anew = dataclasses.replace(tied, theta=[1, -0.5], optimal_arms=None)
+    assert anew.optimal_arms.tolist() == [0] and ao.solve(ao.programs.regret(anew)).status is ao.Status.CERTIFIED
+    with pytest.raises(ao.InvalidInstance, match="None finds them anew"):
+        dataclasses.replace(tied, theta=[0, 1])

@@ -127,6 +127,34 @@ def test_exact_rows_in_a_better_basis_are_those_of_the_same_problem(bounded):
     assert evaluate(other, alpha, lam).lower == pytest.approx(evaluate(problem, alpha, lam).lower)
 
 
+def test_exact_rows_of_arms_that_show_several_things_are_those_of_the_same_problem():
+    shows = [[[1.0, 0.5, 0], [0, 0, 0]], [[0, 1, 0.25], [1, 0, 1], [0, 0, 2]], [[0.5, 0, 1]], [[1, 1, 1], [0, 2, 1]]]
+    noise = [[1.0, 2.0], [0.5, 1.0, 3.0], 4.0, [1.0, 0.25]]
+    program = ao.AllocationProgram(
+        shows, [1, 2, 0, 3], np.eye(3), [1, 0.5, 2], [0, 0.25, 0, 0], [9, 9, 2, 9], noise_variance=noise
+    )
+    reduction = reduce(program)
+    problem = reduction.canonical
+    alpha, lam = np.linspace(1, 2, problem.n_variables), np.linspace(2, 1, len(problem.targets))
+    other = well_conditioned(reduction, alpha)
+    assert other.features.shape == problem.features.shape and other.base.shape == problem.base.shape
+    assert np.allclose(evaluate(other, alpha, lam).constraints, evaluate(problem, alpha, lam).constraints)
+    assert evaluate(other, alpha, lam).lower == pytest.approx(evaluate(problem, alpha, lam).lower)
+
+
+@pytest.mark.parametrize(
+    ("arms", "theta"),
+    [
+        ([[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 1, 0]], [0, 0, 1, 0.25]),  # rows and variables were mixed up: IndexError
+        ([[1, 1], [0, 1], [1, 1]], [-2, 0.5]),  # an element that the best arm shows already: divided by 0
+    ],
+)
+def test_semi_bandits_that_miss_a_tolerance_that_nothing_reaches_are_inaccurate(arms, theta):
+    s = ao.solve(ao.programs.semi_bandit(arms, theta), tol=1e-15)
+    assert s.status is ao.Status.INACCURATE
+    assert s.gap < 1e-9
+
+
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0]])
 def test_bounds_and_radii_that_are_far_apart_are_certified_in_any_order_of_the_columns(order):
     """An allocation that is enlarged until doubles show that it is feasible costs 7e-4 too much here."""

@@ -28,16 +28,21 @@ def well_conditioned(reduction: Reduction, alpha: Array) -> Canonical | None:
     """The canonical problem of a reduction in a basis made from α; None where M(α) is singular in doubles."""
     problem = reduction.canonical
     exact = exact_program(reduction.program, reduction.quotient)
-    place = {arm: i for i, arm in enumerate(exact.arms)}
-    variables = [place[i] for i in reduction.variables.tolist()]
-    known = [i for i, arm in enumerate(exact.arms) if 0 < reduction.fixed[arm] < np.inf and any(exact.features[i])]
-    pulls = np.array([reduction.fixed[exact.arms[i]] / _nearest(exact.variances[i]) for i in known])
-    rows = [exact.features[i] for i in (*variables, *known)]
-    weights = np.concatenate([1.0 / np.sqrt([_nearest(exact.costs[i]) for i in variables]), np.sqrt(pulls)])
+    owners = range(len(exact.arms)) if exact.owners is None else exact.owners  # the place in ``arms`` of each row
+    noise = [1 / v for v in exact.variances] if exact.weights is None else exact.weights  # 1/σ² of each row
+    telling = [n for n, row in enumerate(exact.features) if any(row)]  # as in the reduction: rows of zeros tell nothing
+    played, fixed = set(reduction.variables.tolist()), reduction.fixed
+    variable = [n for n in telling if exact.arms[owners[n]] in played]
+    known = [n for n in telling if 0 < fixed[exact.arms[owners[n]]] < np.inf]
+    rows = [exact.features[n] for n in (*variable, *known)]
+    # costs are κσ² where every arm has one row, and κ where rows have weights
+    units = [exact.costs[owners[n]] / (noise[n] if exact.weights is not None else 1) for n in variable]
+    pulls = np.array([fixed[exact.arms[owners[n]]] * _nearest(noise[n]) for n in known])
+    weights = np.concatenate([1.0 / np.sqrt([_nearest(x) for x in units]), np.sqrt(pulls)])
     rounded = _doubles(rows) * weights[:, None]
     scale = column_units(rounded)
-    played = np.concatenate([alpha, np.ones(len(known))])
-    regular, basis = dense.whitener((rounded * scale).T, played, None)
+    shares = np.concatenate([problem.by_row(alpha), np.ones(len(known))])
+    regular, basis = dense.whitener((rounded * scale).T, shares, None)
     if not regular:
         return None
     basis = basis * scale[:, None]
@@ -46,9 +51,7 @@ def well_conditioned(reduction: Reduction, alpha: Array) -> Canonical | None:
     targets = _images([exact.targets[j] for j in reduction.targets.tolist()], basis) / radii[:, None]
     if not (np.isfinite(images).all() and np.isfinite(targets).all()):
         return None
-    return dataclasses.replace(
-        problem, features=images[: len(variables)], base=images[len(variables) :], targets=targets
-    )
+    return dataclasses.replace(problem, features=images[: len(variable)], base=images[len(variable) :], targets=targets)
 
 
 def _images(rows: list[Row], basis: Array) -> Array:

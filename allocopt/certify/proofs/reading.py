@@ -227,19 +227,25 @@ def _short(x: Fraction) -> str:
 
 
 def _bad_numbers(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Numbers of a document that are none, or no doubles: booleans, and integers that a double would round."""
+    """Numbers of a document that are none, or no doubles: booleans, NaN, 1e999, and integers that a double would round."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name != "n":  # the number of rounds may be any integer
                 yield from _bad_numbers(inner, f"{place}.{name}" if place else name)
     elif isinstance(value, list):
         kinds = set(map(type, value))
-        if kinds <= {float} or (kinds == {list} and set(map(type, chain.from_iterable(value))) <= {float}):
+        nested = kinds == {list}
+        if set(map(type, chain.from_iterable(value) if nested else value)) <= {float} and all(
+            map(math.isfinite, chain.from_iterable(value) if nested else value)
+        ):
             return
         for i, inner in enumerate(value):
             yield from _bad_numbers(inner, f"{place}[{i}]")
     elif isinstance(value, bool):
         yield place, f"expected a number, got {str(value).lower()}"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield place, f'expected a finite number (or the text "inf"), got {value!r}'
     elif isinstance(value, int):
         try:
             exact = int(float(value)) == value

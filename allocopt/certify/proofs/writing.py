@@ -21,7 +21,7 @@ from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array
 from allocopt.certify import referee
 from allocopt.certify.by_block.problem import StreamedProblem
-from allocopt.certify.enclosure import Enclosure
+from allocopt.certify.enclosure import Enclosure, check_witness
 from allocopt.certify.reduction import Quotient, reduce, within_bounds
 from allocopt.certify.verdict import recertify
 from allocopt.model.arms import DaskArms
@@ -163,6 +163,7 @@ def exact_enclosure(solution: Solution, precision: int | None = None) -> Enclosu
             "exact: expected False for side observations of so many arms; verify() proves them in balls"
         )
     _check_exact(solution.program)
+    check_witness(solution)
     verdict = referee.judge(proof_document(solution))
     return Enclosure(
         double_below(verdict.lower), double_above(verdict.upper), solution.assumptions, 0, tuple(verdict.problems)
