@@ -58,18 +58,18 @@ class Stuck(Exception):
 
 @contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """Raise `Stuck` after that time."""
+    """Raise `Stuck` after so much processor time: others may take most of the machine."""
 
     def stop(*_: Any) -> None:
         raise Stuck(f"still running after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def attempt(seed: int, call: Callable[[Outcome], None]) -> Outcome:

@@ -32,7 +32,7 @@ from allocopt.actions.oracles import (
     shortest_path_oracle,
     spanning_tree_oracle,
 )
-from allocopt.base.errors import InvalidInstance
+from allocopt.base.errors import InvalidInstance, SlowWarning, warn_caller
 from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
@@ -46,6 +46,7 @@ __all__ += ["spanning_tree_arms", "spanning_tree_oracle", "spectral_arms", "subs
 LIMIT = 100_000
 PATIENCE = 60.0
 """Seconds that listing arms up to the limit may take."""
+_LONG = 5.0  # seconds of listing that are announced
 _LOOK_AFTER = 1.0  # seconds of listing after which the time of all of it is estimated
 _MOST_ENTRIES = 10**9  # of the matrix of arms: 8 GB
 
@@ -274,7 +275,7 @@ def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None
 
 
 def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[list[int]]:
-    """The same, refused after a second if listing as many as the limit allows would take more than `PATIENCE`."""
+    """The same; after a second, the time for as many as the limit allows is said, or refused if it is more than `PATIENCE`."""
     started, judged = time.perf_counter(), False
     for count, found in enumerate(sets, 1):
         yield found
@@ -282,12 +283,16 @@ def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[lis
         if judged or seconds < _LOOK_AFTER:
             continue
         judged = True
-        if seconds * limit / count > PATIENCE:
+        whole = seconds * limit / count
+        speed = f"about {duration_text(whole)} ({count / seconds:.3g} a second)"
+        if whole > PATIENCE:
             able = max(1, int(PATIENCE * count / seconds))
             raise InvalidInstance(
-                f"limit: listing up to {limit} {what} of this graph would take about {duration_text(seconds * limit / count)} "
-                f"({count / seconds:.3g} a second); set a limit of at most {able}, ask for the k best, or use an oracle"
+                f"limit: listing up to {limit} {what} of this graph would take {speed}; set a limit of at most {able}, "
+                "ask for the k best, or use an oracle"
             )
+        if whole > _LONG:
+            warn_caller(f"limit: listing up to {limit} {what} of this graph takes up to {speed}", SlowWarning)
 
 
 def _simple_paths(paths: Paths) -> Iterator[list[int]]:

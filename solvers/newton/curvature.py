@@ -8,27 +8,23 @@ an s×k array 𝒜, and neither k×k nor (targets)×k arrays are made.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import block_array, csr_array, diags_array, eye_array, vstack
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array
 
 from allocopt.base.errors import InvalidProgram, SolverFailed
 from allocopt.base.machine import check_memory
 from allocopt.base.validation import Array
 from allocopt.certify.canonical import Canonical
+from allocopt.solvers.newton.sparse_plus_few import SparsePlusFew
 
 __all__ = ["ByEntries", "Curvature", "Factor", "Whole", "by_entries"]
 
 _DAMPING = 1e-14  # of the Newton matrix's diagonal, where it is not definite
 _FEW = 300  # variables up to which arrays of all pairs are made
 _WORTH = 4.0  # times as many variables as entries, at least, for these to be worth their work
-_ROUNDS = 3  # of refinement
-_REFINED = 1e-12  # relative residual below which there is nothing to refine
-_BYTES = 100.0  # for each entry of the sparse system below its diagonal: the system, its two factors and what is made on the way
-_NO_PART = 1e-15  # of the largest eigenvalue: smaller ones are rounding
 
 
 class Factor(Protocol):
@@ -136,7 +132,7 @@ class ByEntries:
         weights = self.scaled_targets.T @ (nu[:, None] * self.scaled_targets)
         core = 2.0 * _product_form(weights)
         core += self.targets.T @ ((of_targets - 2.0 * nu * self.g)[:, None] * self.targets)
-        return _Sparse(self.matrices, core, diagonal, rows, of_rows)
+        return SparsePlusFew(self.matrices, core, diagonal, rows, of_rows)
 
 
 def _entries(rows: Array) -> Array:
@@ -158,55 +154,3 @@ def _product_form(b: Array) -> Array:
     basis[np.arange(count), left, upper] = size
     form: Array = (basis @ b).reshape(count, -1) @ basis.transpose(0, 2, 1).reshape(count, -1).T
     return 0.5 * (form + form.T)
-
-
-class _Sparse:
-    """N = 𝒜ᵀC𝒜 + D + VᵀWV through the sparse system of α, y = √W V α and u = Uᵀα, with 𝒜ᵀC𝒜 = UUᵀ; refined by N itself."""
-
-    def __init__(self, matrices: Array, core: Array, diagonal: Array, rows: csr_array, of_rows: Array) -> None:
-        if not (np.isfinite(core).all() and np.isfinite(diagonal).all() and np.isfinite(of_rows).all()):
-            raise SolverFailed("the Newton matrix left the range of doubles")
-        values, vectors = np.linalg.eigh(core) if len(core) else (np.zeros(0), np.zeros((0, 0)))
-        kept = values > _NO_PART * values.max(initial=0.0)
-        self.u = matrices.T @ (vectors[:, kept] * np.sqrt(values[kept]))
-        self.rows = diags_array(np.sqrt(of_rows)) @ rows
-        self.diagonal = diagonal
-        on_diagonal = (
-            diagonal + (self.u * self.u).sum(axis=1) + np.asarray(self.rows.multiply(self.rows).sum(axis=0)).ravel()
-        )
-        if not (on_diagonal > 0).all():
-            raise SolverFailed("the Newton matrix is numerically singular")
-        self.unit = 1.0 / np.sqrt(on_diagonal)
-        narrow = csr_array(self.u * self.unit[:, None])
-        scaled = self.rows @ diags_array(self.unit)
-        below: Any = vstack([scaled, csr_array(narrow.T)])
-        check_memory(_BYTES * below.nnz, f"a Newton matrix of {len(diagonal):,} arms", InvalidProgram)
-        system: Any = block_array(
-            [[diags_array(diagonal * self.unit**2), below.T], [below, -eye_array(below.shape[0])]], format="csc"
-        )
-        try:
-            self.factor = splu(system)
-        except RuntimeError:
-            raise SolverFailed("the Newton matrix is numerically singular") from None
-        except (MemoryError, SystemError):  # SuperLU's words where it could not get the memory
-            raise InvalidProgram(f"a Newton matrix of {len(diagonal):,} arms does not fit into memory") from None
-
-    def _times(self, x: Array) -> Array:
-        result: Array = self.diagonal * x + self.u @ (self.u.T @ x) + self.rows.T @ (self.rows @ x)
-        return result
-
-    def _first(self, right: Array) -> Array:
-        whole = np.zeros(self.factor.shape[0])
-        whole[: len(right)] = right * self.unit
-        result: Array = self.factor.solve(whole)[: len(right)] * self.unit
-        return result
-
-    def solve(self, right: Array) -> Array:
-        solution = self._first(right)
-        size = float(np.abs(right * self.unit).max(initial=0.0))
-        for _ in range(_ROUNDS):
-            residual = right - self._times(solution)
-            if not float(np.abs(residual * self.unit).max(initial=0.0)) > _REFINED * size:
-                break
-            solution = solution + self._first(residual)
-        return solution

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import qr
 
-from allocopt.base.errors import SolverFailed
+from allocopt.base.errors import SlowWarning, SolverFailed, warn_caller
+from allocopt.base.machine import duration_text
 from allocopt.base.validation import Array, IntArray
 from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import evaluate
@@ -33,6 +34,12 @@ _CENTRED = 0.1  # the complementarity that is kept, as a part of the tolerance
 _SLACKS = (1e-14, 1e-12, 1e-11, 1e-10)  # of prices, relative to what they could be at most
 _SMALL = 300  # variables up to which all of them are looked at at once
 _MANY = 50_000  # and where no array of pairs is made
+_SECONDS_A_VARIABLE, _SECONDS_OF_ENTRIES, _SECONDS_OF_PAIRS = (
+    1e-4,
+    3e-8,
+    2e-9,
+)  # of each variable, in all steps, as measured
+_LONG = 10.0  # seconds that are announced
 _LACKING = 1e-5  # relative violation of a row beyond which variables do not suffice
 
 
@@ -43,6 +50,7 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
         raise SolverFailed("the linear constraints leave no arm that may be played")
     if nothing_is_enough(problem, monitor, playable):
         return {"iterations": 0}
+    _say_if_long(problem, len(playable))
     part = restricted(problem, playable)
 
     def whole(alpha: Array) -> Array:
@@ -66,6 +74,21 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
     if problem.costs is not None and best is not None and not best.lower > problem.offset * (1.0 + monitor.tol):
         _try_for_nothing(problem, monitor)
     return {"iterations": steps}
+
+
+def _say_if_long(problem: Canonical, count: int) -> None:
+    """What so many variables take at once."""
+    limits = problem.limits
+    assert limits is not None
+    entries = problem.rank * (problem.rank + 1) // 2
+    sparse = by_entries(problem.rank, count, len(limits.values))
+    each = _SECONDS_A_VARIABLE + _SECONDS_OF_ENTRIES * entries**2 if sparse else _SECONDS_OF_PAIRS * count**2
+    seconds = each * count
+    if seconds > _LONG:
+        warn_caller(
+            f"{count:,} arms under {len(limits.room):,} linear constraints: solving takes about {duration_text(seconds)}",
+            SlowWarning,
+        )
 
 
 def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntArray, found: limited.Triple) -> Bounds:

@@ -283,7 +283,13 @@ def test_listing_that_would_take_minutes_is_refused_after_a_moment(monkeypatch):
     ):
         graphs.matching_arms(whole)
     monkeypatch.setattr(graphs, "PATIENCE", 1e9)
+    monkeypatch.setattr(graphs, "_LONG", 1e9)
     assert len(graphs.matching_arms(whole).arms) == 24
+    monkeypatch.setattr(graphs, "_LONG", 0.0)
+    with pytest.warns(
+        ao.SlowWarning, match=r"limit: listing up to 100000 matchings of this graph takes up to about .* a second"
+    ):
+        assert len(graphs.matching_arms(whole).arms) == 24
     with pytest.raises(InvalidInstance, match=r"there are about 10\^\d+ spanning trees, more than"):
         graphs.spanning_tree_arms(nx.grid_2d_graph(30, 30))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import allocopt as ao
 from allocopt.base import machine
-from allocopt.solvers.newton import costless, curvature, limited
+from allocopt.solvers.newton import costless, limited, sparse_plus_few, within_limits
 
 LEAST = {1: 1253.228, 2: 4209.7113, 3: 127210.425}
 """For each seed a budget below which no allocation meets the targets, and hardly above the least that does."""
@@ -66,16 +67,59 @@ def test_room_is_shared_by_what_costs_nothing_and_stays_within_every_row() -> No
     assert (limits.used(alpha) <= limits.room).all() and (limits.used(alpha) > 0.3 * limits.room).any()
 
 
+def system(seed: int, spread: float) -> tuple[sparse_plus_few.SparsePlusFew, np.ndarray, np.ndarray]:
+    """A Newton system of 60 variables whose weights span many orders of magnitude, and the same as an array."""
+    rng = np.random.default_rng(seed)
+    matrices, root = rng.normal(size=(5, 60)), rng.normal(size=(5, 5))
+    rows = csr_array(np.kron(np.eye(20), np.ones((1, 3))))
+    diagonal, of_rows = (np.exp(spread * rng.normal(size=count)) for count in (60, 20))
+    core = root @ root.T
+    whole = matrices.T @ core @ matrices + np.diag(diagonal) + rows.T @ np.diag(of_rows) @ rows
+    return sparse_plus_few.SparsePlusFew(matrices, core, diagonal, rows, of_rows), whole, rng.normal(size=60)
+
+
+@pytest.mark.parametrize("spread", [1.0, 4.0, 8.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_newton_systems_are_solved_by_parts_or_as_a_whole(seed: int, spread: float) -> None:
+    factor, whole, right = system(seed, spread)
+    unit = 1.0 / np.sqrt(np.diag(whole))
+    for _ in range(2):
+        solution = factor.solve(right)
+        left = np.abs((right - whole @ solution) * unit).max()
+        assert left <= 1e-8 * np.abs(right * unit).max()
+        factor.by_parts = None  # then as a whole
+
+
+def test_what_is_solved_badly_by_parts_is_solved_as_a_whole() -> None:
+    factor, whole, right = system(0, 1.0)
+
+    class Bad:
+        def solve(self, right: np.ndarray) -> np.ndarray:
+            return 1e3 * right
+
+    factor.by_parts = Bad()
+    assert np.allclose(whole @ factor.solve(right), right, rtol=0, atol=1e-8)
+    assert factor.by_parts is None
+
+
+def test_what_takes_long_under_linear_constraints_is_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(within_limits, "_LONG", 1e-3)
+    with pytest.warns(ao.SlowWarning, match=r"681 arms under 227 linear constraints: solving takes about "):
+        ao.solve(ao.programs.contextual(contexts(2), budget=1.5 * LEAST[2]))
+
+
 def test_newton_matrices_that_do_not_fit_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = ao.programs.contextual(contexts(2), budget=1.5 * LEAST[2])
+    factor, _, right = system(0, 1.0)
+    factor.by_parts = None
 
     def no_memory(system: object) -> None:
         raise SystemError("gstrf was called with invalid arguments")
 
     with monkeypatch.context() as patch:
-        patch.setattr(curvature, "splu", no_memory)
-        with pytest.raises(ao.InvalidProgram, match=r"a Newton matrix of 681 arms does not fit into memory"):
-            ao.solve(program)
+        patch.setattr(sparse_plus_few, "splu", no_memory)
+        with pytest.raises(ao.InvalidProgram, match=r"a Newton matrix of 60 arms does not fit into memory"):
+            factor.solve(right)
+    program = ao.programs.contextual(contexts(2), budget=1.5 * LEAST[2])
     with monkeypatch.context() as patch:
         patch.setattr(machine, "free_memory", lambda: 10**5)
         with pytest.raises(
