@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -231,7 +231,12 @@ def _of_shares(printed: Shares, solution: Solution) -> tuple[Verdict, float]:
         return (Verdict.AGREES if agrees else Verdict.ROUNDING if close else Verdict.DIFFERS), worst
     program = solution.program
     weights = printed.weights(program.n_arms)
-    played = recertify(program, weights, solution.multipliers, "as printed", solution.tol, {})
+    free = program if program.constraints is None else replace(program, constraints=None)
+    played = recertify(free, weights, solution.multipliers, "as printed", solution.tol, {})
+    if program.constraints is not None:  # limits of shares hold for every multiple; enough for rounding is added
+        scaled = weights * (played.upper / float(program.costs @ weights) * (1.0 + SAME))
+        rows = np.zeros(program.constraints.n_rows)
+        played = recertify(program, scaled, solution.multipliers, "as printed", solution.tol, {}, row_multipliers=rows)
     more = played.upper / solution.upper - 1.0
     if more <= printed.rounding:
         return Verdict.AGREES, more

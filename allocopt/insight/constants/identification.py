@@ -42,6 +42,16 @@ def orthogonal(means: tuple[float, ...], variances: tuple[float, ...] = (), epsi
     return programs.best_arm(LinearBandit(np.eye(len(means)), np.array(means), noise), epsilon)
 
 
+def with_floors() -> AllocationProgram:
+    """The ε-best of three arms, means 0.5, 0.51 and 0.3, σ² = 0.1, ε = 0.01, each played in at least a hundredth of the rounds."""
+    arms = np.eye(3)
+    floors = 0.01 * np.ones((3, 3)) - arms
+    return AllocationProgram(
+        arms, np.ones(3), [arms[1] - arms[0], arms[1] - arms[2]], [0.02**2 / 2, 0.22**2 / 2], noise_variance=np.full(3, 0.1),
+        constraints=(floors, np.zeros(3)),
+    )  # fmt: skip
+
+
 _BELOW = (
     "It is even below what the last arm x alone forces. For y = (−1, 1, 0, …) every arm has |⟨x, y⟩| <= 1, and ⟨x − e1, y⟩ = "
     "1 − cos ω + sin ω = 0.104829; so T* >= 2·0.104829²/Δ² with Δ = {gap}: T* >= {least}."
@@ -96,6 +106,18 @@ IDENTIFICATION = (
         remark=(
             "The shares are σ₀/(σ₀ + σ₁) = 1/(1 + √20) = 0.182744 and 0.817256. A solver that meets its tolerance of 1e-8 in the "
             "objective is right about the shares to its root only: of the fifteen printed digits four are right."
+        ),
+    ),
+    Constant(
+        name="tensorzero-close", group=_GROUP, source=_TENSORZERO, place="test_close_competition_cvxpy",
+        quantity="optimal shares, ε-best arm, with floors",
+        printed=Shares({0: "0.494996029290799", 1: "0.495003970556052", 2: "0.010000000211085"}),
+        wording="0.494996029290799, 0.495003970556052, 0.010000000211085",
+        instance="three unrelated arms, means 0.5, 0.51, 0.3, σ² = 0.1, ε = 0.01, shares of at least 0.01, no regularisation",
+        program=with_floors,
+        remark=(
+            "The third arm is far away and gets its floor, the two others are alike and share the rest: (0.495, 0.495, 0.01), at "
+            "T = 2·0.1·(2/0.495)/0.02² = 2020.2020. As in the row above, the printed shares are right to the root of a tolerance."
         ),
     ),
 )  # fmt: skip
