@@ -8,6 +8,8 @@ step to step. One step takes four products of all rows with r×r, less than a Ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from allocopt.base.validation import Array
@@ -19,7 +21,9 @@ __all__ = ["first_pair"]
 _LEAST_LENGTH = 1e-12  # squared length of the shortest row, relative to the longest
 
 
-def first_pair(problem: Canonical, steps: int, power: float, growth: float) -> tuple[Array, Array] | None:
+def first_pair(
+    problem: Canonical, steps: int, power: float, growth: float, tick: Callable[[], None] = lambda: None
+) -> tuple[Array, Array] | None:
     """α and λ after some steps; None where α has bounds, rows are of very different lengths, or numbers leave the range of doubles."""
     if not problem.scalable:
         return None
@@ -27,15 +31,18 @@ def first_pair(problem: Canonical, steps: int, power: float, growth: float) -> t
     if not float(lengths.min()) >= _LEAST_LENGTH * float(lengths.max()):
         return None  # the first α would be that of the shortest rows alone
     with np.errstate(all="ignore"):
-        pair = _stepped(problem, 1.0 / lengths, steps, power, growth)
+        pair = _stepped(problem, 1.0 / lengths, steps, power, growth, tick)
     return pair if pair is not None and all(np.isfinite(x).all() and x.any() for x in pair) else None
 
 
-def _stepped(problem: Canonical, alpha: Array, steps: int, power: float, growth: float) -> tuple[Array, Array] | None:
+def _stepped(
+    problem: Canonical, alpha: Array, steps: int, power: float, growth: float, tick: Callable[[], None]
+) -> tuple[Array, Array] | None:
     """The steps themselves, from a first α; None where the information matrix becomes numerically singular."""
     multipliers = np.zeros(len(problem.targets))
     a, b, image = np.empty(problem.features.shape), np.empty(problem.targets.shape), np.empty(problem.features.shape)
     for _ in range(steps):
+        tick()
         basis = whitener(problem, alpha)
         if basis is None:
             return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.tolerances import LARGEST
 from allocopt.base.validation import positive_number, whole_number
 
 __all__ = [
@@ -63,6 +64,8 @@ def _share(default: float, meaning: str) -> Any:
             raise InvalidOption(str(error).replace("a positive, finite number", _BELOW_ONE)) from None
         if not number < 1.0:
             raise InvalidOption(f"{name}: expected {_BELOW_ONE}, got {number!r}")
+        if number < 1.0 / LARGEST:  # its square, and what is divided by it, would leave the range of doubles
+            raise InvalidOption(f"{name}: expected at least {1.0 / LARGEST:g}, got {number!r}")
         return number
 
     return _checked(default, meaning, check)

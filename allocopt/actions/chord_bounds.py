@@ -22,6 +22,8 @@ Played = list[tuple[Array, Any, float]]
 
 SPANNER_C = 1.1
 """Largest coefficient in the gap spanner: 1 would be the sharpest, but only a C above 1 bounds the number of swaps."""
+_MOST_SWAPS = 500
+"""Times the dimension: from gaps that differ by a factor of 1e20 so many may be needed. Any basis gives valid bounds."""
 _DUAL_STEPS = 300
 """Multiplicative steps towards the best weights of the cuts. Any weights give a valid bound, so more only sharpen it."""
 _DESIGN_STEPS = 200
@@ -30,13 +32,14 @@ _DESIGN_STEPS = 200
 
 def gap_spanner(arms: Explored, functionals: Array, basis: Array, names: list[Any]) -> Basis:
     """A spanner of the points q(x)/Δ_x: arms of small gap, no coefficient above `SPANNER_C` times its gap's share."""
-    functionals, basis, unchanged, i = functionals.copy(), basis.copy(), 0, 0
-    while unchanged < len(basis):
+    functionals, basis, unchanged, i, swaps = functionals.copy(), basis.copy(), 0, 0, 0
+    while unchanged < len(basis) and swaps < _MOST_SWAPS * len(basis):
         up, down = arms.ratio(functionals[i]), arms.ratio(-functionals[i])
-        R, x = max(up, down, key=lambda found: found[0])
+        _, x = max(up, down, key=lambda found: found[0])
         unchanged += 1
-        if R * arms.gap(basis[i]) > SPANNER_C and (x != arms.best).any():
-            values = functionals @ x
+        # not the ratio that was found, which is padded for rounding: an arm could be swapped for itself again and again
+        if (x != arms.best).any() and abs(functionals[i] @ x) * arms.gap(basis[i]) > SPANNER_C * arms.gap(x):
+            values, swaps = functionals @ x, swaps + 1
             functionals[i] /= values[i]
             values[i] = 0.0
             functionals -= np.outer(values, functionals[i])

@@ -265,3 +265,16 @@ def test_listed_arms_that_hardly_span_are_refused():
     """Whether 1e-11 of an arm counts is not for this search to say: c is 4 with it, and 0 without."""
     with pytest.raises(ao.SolverFailed, match=r"span 2 dimensions, but only 1 by more than 1e-09"):
         oracle_allocation(graphs.list_oracle([[1, 1], [0.5, 0.5 + 1e-11]]), [1, 0])
+
+
+def test_costs_that_differ_by_twelve_orders_of_magnitude_come_to_an_end():
+    """The largest ratio is padded for rounding, by a thousandth here: an arm was swapped for itself again and again."""
+    costs = {
+        (0, 1): 5.5e-05, (0, 2): 5.5, (0, 3): 1.0e-3, (0, 4): 6.2e-05, (0, 5): 21.7, (1, 2): 1.6e-3, (1, 3): 1.1e-05,
+        (1, 5): 1.2e-06, (2, 3): 45819.5, (2, 4): 8.1e-06, (3, 4): 6.8, (3, 5): 568587.7, (4, 5): 2.2e-06,
+    }  # fmt: skip
+    G = nx.DiGraph(list(costs))
+    theta = -np.array(list(costs.values()))
+    a = oracle_allocation(graphs.shortest_path_oracle(G, 0, 5), theta, rounds=3)
+    exact = ao.regret_constant(graphs.path_arms(G, 0, 5).arms, theta)
+    assert a.lower <= exact.upper and exact.lower <= a.upper

@@ -105,6 +105,15 @@ def test_settings_reach_the_method_and_leave_the_certificate_alone():
     assert few.lower <= plain.value <= few.upper
 
 
+@pytest.mark.parametrize("name", ["start_level", "cold_distance"])
+def test_shares_that_leave_the_range_of_doubles_are_refused(name):
+    """The method divided by the square of 1e-300, which is 0."""
+    with pytest.raises(ao.InvalidOption, match=f"{name}: expected at least 1e-50, got 1e-300"):
+        ao.solve(program(), "interior-point", **{name: 1e-300})
+    s = ao.solve(program(), "interior-point", **{name: 1e-50})
+    assert s.lower <= ao.solve(program(), "interior-point").upper
+
+
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(
         ao.InvalidOption, match=r"settings: expected a record of type ActiveSetSettings .* got Interior"

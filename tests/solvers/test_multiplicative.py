@@ -43,3 +43,9 @@ def test_units_change_no_bit(exponent):
     other = ao.LinearBandit(bandit.arms * units, bandit.theta / units)
     one, two = (first_pair(reduce(ao.programs.regret(b)).canonical, *STEPS) for b in (bandit, other))
     assert np.array_equal(one[0], two[0]) and np.array_equal(one[1], two[1])
+
+
+def test_any_number_of_first_steps_keeps_to_the_time():
+    """They did not look at the clock: a billion of them took hours, whatever max_seconds said."""
+    s = ao.solve(ao.programs.regret(random_unit(3, 8, seed=0)), "active-set", first_steps=10**9, max_seconds=0.2)
+    assert s.stats["seconds"] < 5 and s.lower <= s.upper
