@@ -16,7 +16,7 @@ from allocopt.base.lazy import Lazy, lazy_fields, payload
 from allocopt.base.validation import Array, IntArray
 from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.model.program import AllocationProgram
-from allocopt.model.support import costs_of, without_leftovers
+from allocopt.model.rows.leftovers import costs_of, without_leftovers
 from allocopt.model.tables import Table, Tabular, drawn
 
 if TYPE_CHECKING:
