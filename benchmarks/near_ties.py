@@ -165,7 +165,7 @@ n = 10⁶ ± standard error, in brackets the ratio to LinTS; {arguments.runs} ru
 
 ## Held out
 
-Named before this form of `patience` was played on them (the default, and an earlier form of the option, had been).
+Named before this form of `patience` was played on them (0, and an earlier form of the option, had been).
 
 {table(list(HELD_OUT), found)}
 

@@ -100,7 +100,7 @@ def _by_masters(
 def _first_master(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) -> _Master:
     """The master to begin with where no solution is known."""
     pair = multiplicative.first_pair(
-        problem, settings.first_steps, settings.first_power, settings.first_growth, monitor.tick
+        problem, settings.first_steps, settings.first_power, settings.first_growth, lambda: monitor.seconds_left <= 0.0
     )
     if pair is not None:
         known = evaluate(problem, *pair)

@@ -22,27 +22,31 @@ _LEAST_LENGTH = 1e-12  # squared length of the shortest row, relative to the lon
 
 
 def first_pair(
-    problem: Canonical, steps: int, power: float, growth: float, tick: Callable[[], None] = lambda: None
+    problem: Canonical, steps: int, power: float, growth: float, late: Callable[[], bool] = lambda: False
 ) -> tuple[Array, Array] | None:
-    """α and λ after some steps; None where α has bounds, rows are of very different lengths, or numbers leave the range of doubles."""
+    """α and λ after some steps; None where α has bounds, rows are of very different lengths, or numbers leave the range of doubles.
+
+    They end early where ``late()``, but never before the first one: an answer that is late should have bounds, too.
+    """
     if not problem.scalable:
         return None
     lengths = problem.by_variable(squared_row_lengths(problem.features))
     if not float(lengths.min()) >= _LEAST_LENGTH * float(lengths.max()):
         return None  # the first α would be that of the shortest rows alone
     with np.errstate(all="ignore"):
-        pair = _stepped(problem, 1.0 / lengths, steps, power, growth, tick)
+        pair = _stepped(problem, 1.0 / lengths, steps, power, growth, late)
     return pair if pair is not None and all(np.isfinite(x).all() and x.any() for x in pair) else None
 
 
 def _stepped(
-    problem: Canonical, alpha: Array, steps: int, power: float, growth: float, tick: Callable[[], None]
+    problem: Canonical, alpha: Array, steps: int, power: float, growth: float, late: Callable[[], bool]
 ) -> tuple[Array, Array] | None:
     """The steps themselves, from a first α; None where the information matrix becomes numerically singular."""
     multipliers = np.zeros(len(problem.targets))
     a, b, image = np.empty(problem.features.shape), np.empty(problem.targets.shape), np.empty(problem.features.shape)
-    for _ in range(steps):
-        tick()
+    for step in range(steps):
+        if step and late():
+            break
         basis = whitener(problem, alpha)
         if basis is None:
             return None

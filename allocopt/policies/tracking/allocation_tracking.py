@@ -11,7 +11,8 @@ of E_x costs (at the best arm for it, now), the evidence that is worth its price
 
     E − log(1 + E) + (3/2) log E = log(prudence·t·Δ̂_x/κ_x) − log(4√π),
 
-and the `Allocator` solves the regret program (Definition 9, `def:opt`) with the constraints E_x >= that (`required_evidence`).
+and the `Allocator` solves the regret program (Definition 9, `def:opt`) with the constraints E_x >= that (`required_evidence`), or
+with levels between these and the largest of them (``evenness``).
 The schedule is what remains of its solution after all pulls so far: of the arms that it still wants and that are worth their
 price, the one that is furthest behind is played, or, where there is none, the one that saves most per regret. A plan is
 made afresh when the leader has changed, a twentieth has been added to what was explored, or a tenth to all rounds.
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.base.errors import SolverFailed
+from allocopt.base.errors import InvalidOption, SolverFailed
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linucb import spanner_note
@@ -58,6 +59,7 @@ _LEAST_GAP = 1e-3  # of s_x: gaps below are taken for this, of which the constra
 class _State(NamedTuple):
     sight: View
     prudence: float
+    evenness: float
     leader: IntArray
     """Length 1, as are the next ones: x̂ as of the last look; −1 before the first."""
     planned: IntArray
@@ -176,6 +178,10 @@ class AllocationTracking(Policy):
     ----------
     prudence : float
         Factor on what a mistake costs. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a wrong arm.
+    evenness : float
+        Between 0 and 1: how far the levels that the plan asks of its constraints go from what each is worth (0, the default) to one
+        level for all (1, the plain program at θ̂), geometrically. It moves regret between arms more than it changes its sum;
+        docs/allocation-tracking.md has figures.
 
     Examples
     --------
@@ -189,6 +195,7 @@ class AllocationTracking(Policy):
     """
 
     prudence: float = 1.0
+    evenness: float = 0.0
 
     choose = staticmethod(entry(_choose))
     update = staticmethod(entry(_update))
@@ -197,12 +204,17 @@ class AllocationTracking(Policy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prudence", positive_number("prudence", self.prudence))
+        evenness = positive_number("evenness", self.evenness, zero=True)
+        if evenness > 1.0:
+            raise InvalidOption(f"evenness: expected a number between 0 and 1, got {self.evenness!r}")
+        object.__setattr__(self, "evenness", evenness)
 
     def initial_state(self, setting: Setting) -> _State:
         """Nothing known; the spanner is played first."""
         return _State(
             sight=View.blank(Estimate.blank(setting, np.ones(setting.n_arms)), False, 0.0),
             prudence=self.prudence,
+            evenness=self.evenness,
             leader=np.full(1, -1, np.int64),
             planned=np.full(1, -1, np.int64),
             arm=np.zeros(1, np.int64),
@@ -230,7 +242,7 @@ class AllocationTracking(Policy):
         wanted = np.zeros(len(gaps))
         if needed.any():
             level = float(needed.max())
-            gaps[needed > 0.0] *= np.sqrt(level / needed[needed > 0.0])
+            gaps[needed > 0.0] *= (level / needed[needed > 0.0]) ** ((1.0 - state.evenness) / 2.0)
             solution = self._allocator(state, setting).solve(gaps)
             if not math.isfinite(solution.upper):
                 reason = solution.stats.get("reason", "no reason given")

@@ -134,8 +134,8 @@ class OptimalTracking(Policy):
         Factor on what information is worth. Every doubling costs about c·log 2 of regret, for fewer runs that settle on a
         wrong arm.
     patience : float
-        Prior odds, 0 or more, that a near tie which only arms far from both can decide is worth nothing. With 0, the default, to
-        decide it is paid for at once; with 1 most of that is saved, and lost where the tie was none. The trade is measured in
+        Prior odds, 0 or more, that a near tie which only arms far from both can decide is worth nothing. With 0 to decide it is
+        paid for at once; with 1, the default, half of that is saved, and lost where the tie was none. The trade is measured in
         docs/optimal-tracking.md.
     noise : {"given", "estimated"}
         Whether σ² is what was given, or the larger of that and what the rewards show, for noise that may be understated.
@@ -153,7 +153,7 @@ class OptimalTracking(Policy):
 
     outlook: str = "anytime"
     prudence: float = 1.0
-    patience: float = 0.0
+    patience: float = 1.0
     noise: str = "given"
 
     uses_variances = True
