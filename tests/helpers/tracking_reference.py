@@ -60,7 +60,8 @@ def reference_values(bandit, coordinates, pulls, sums, rounds, prudence, patienc
         told = (coordinates @ inverse @ away[x]) ** 2 / told_by
         known = max(bandit.noise_variance * away[x] @ away[x] / variance[x], 1.0)
         odds = patience * math.sqrt(known) * math.exp(-0.5 * z * z * (1 - 1 / known))
-        if odds > 1e-3 and told.max() > 0:
-            weight *= 1 - odds / (1 + odds) * math.exp(-1000 * told[x] / told.max())
+        told_by_spanner = (inverse @ away[x]) ** 2 / (1 + np.diag(inverse))  # its arms are the unit vectors
+        if odds > 1e-3 and told_by_spanner.max() > 0:
+            weight *= 1 - odds / (1 + odds) * math.exp(-1000 * told[x] / max(told_by_spanner.max(), told[x]))
         saving += weight * told
     return means[leader] - means, saving, expected, leader

@@ -57,10 +57,11 @@ def test_regret_on_a_circle_does_not_grow_with_the_number_of_arms():
     assert many.mean() < few.mean() + 4 * math.hypot(few.std(), many.std()) / math.sqrt(60)
 
 
-def test_choices_are_those_of_all_arms_while_some_of_them_are_far():
+@pytest.mark.parametrize("patience", [0.0, 1.0])
+def test_choices_are_those_of_all_arms_while_some_of_them_are_far(patience):
     bandit = ao.LinearBandit(instances.random_unit(3, 80, 3).arms, instances.random_unit(3, 80, 3).theta, 0.01)
     rng = np.random.default_rng(0)
-    player = OptimalTracking(patience=0.0).start(bandit.arms, 10**6, 0.01)
+    player = OptimalTracking(patience=patience).start(bandit.arms, 10**6, 0.01)
     coordinates = ao.barycentric_spanner(bandit.arms, 1.0).coefficients
     pulls, sums, compared = np.zeros(80), np.zeros(80), 0
     for t in range(1, 1000):
@@ -68,7 +69,7 @@ def test_choices_are_those_of_all_arms_while_some_of_them_are_far():
         arm = player.choose()
         near = player.state.sight.near
         if looked and near.size[0] < 80 and t % 5 == 0:
-            gaps, saving, expected, leader = reference_values(bandit, coordinates, pulls, sums, t, 1.0, 0.0)
+            gaps, saving, expected, leader = reference_values(bandit, coordinates, pulls, sums, t, 1.0, patience)
             assert leader == player.state.leader[0]
             allowed = saving > gaps * (1 + 1e-9)
             allowed[leader] = True

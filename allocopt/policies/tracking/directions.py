@@ -14,8 +14,8 @@ differences have in common, makes no two rivals alike.
 Orthogonal rivals all count fully; a copy counts nothing, a near-copy next to nothing; and on a circle of k arms the sum tends to a
 limit as k grows.
 
-*Near ties that can wait.* Where pulls of x itself tell next to nothing about x − x̂ (less than a thousandth of what another arm
-tells), λ_x is multiplied by the probability that x and x̂ differ by an amount that matters. The prior odds that they do not are
+*Near ties that can wait.* Where pulls of x itself tell next to nothing about x − x̂ (less than a thousandth of what an arm of the
+spanner tells), λ_x is multiplied by the probability that x and x̂ differ by an amount that matters. The prior odds that they do not are
 ``patience``; if they do, the difference is one of N(0, s₀²), with s₀ the s_x of a single pull of each spanner arm. With
 M = s₀²/s_x² the odds are then patience·√M·exp(−(1 − 1/M) z_x²/2): a tie is believed in only after many pulls have not decided it.
 """
@@ -140,7 +140,7 @@ def weigh(
         _difference_image(rivals.dual, inverse, features, i, leader)
         odds = patience * _odds_of_a_tie(features, i, leader, squares[i], z) if patience > 0.0 else 0.0
         if odds > _NO_TIE:
-            weight *= 1.0 - odds / (1.0 + odds) * _needs_others(rivals.dual, features, size, i, widths)
+            weight *= 1.0 - odds / (1.0 + odds) * _needs_others(rivals.dual, inverse, features, i, widths[i])
         for a in range(r):
             for b in range(a + 1):
                 prices[a, b] += weight * rivals.dual[a] * rivals.dual[b]
@@ -252,19 +252,14 @@ def _odds_of_a_tie(features: Any, i: Any, leader: Any, square: Any, z: Any) -> A
 
 
 @compiled
-def _needs_others(image: Any, features: Any, size: Any, i: Any, widths: Any) -> Any:
-    """Near 1 where pulls of x itself tell less than a thousandth of what another arm tells about x − x̂; else near 0."""
-    r = len(image)
-    most = own = 0.0
-    for j in range(size):
-        along = 0.0
-        for a in range(r):
-            along += image[a] * features[a, j]
-        told = along * along / (1.0 + max(widths[j], 0.0))
-        most = max(most, told)
-        if j == i:
-            own = told
-    return math.exp(-_LITTLE * own / most) if most > 0.0 else 0.0
+def _needs_others(image: Any, inverse: Any, features: Any, i: Any, width: Any) -> Any:
+    """Near 1 where pulls of x itself tell less than a thousandth of what a spanner arm tells about x − x̂; else near 0."""
+    along = most = 0.0
+    for a in range(len(image)):  # the spanner's arms are the unit vectors of these coordinates
+        along += image[a] * features[a, i]
+        most = max(most, image[a] * image[a] / (1.0 + max(inverse[a, a], 0.0)))
+    own = along * along / (1.0 + max(width, 0.0))
+    return math.exp(-_LITTLE * own / max(most, own)) if most > 0.0 else 0.0
 
 
 @compiled

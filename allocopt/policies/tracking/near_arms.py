@@ -11,8 +11,7 @@ s_x + σ||x̂ − x0||_{G^-1}. So while D <= 1 and σ||x̂ − x0||_{G^-1} <= S,
 
 (v is a rival's worth, `directions`, which falls with its gap and grows with s)
 and it stays far while all these bounds hold: they are checked at every look, and where one does not, there is a new anchor. So
-decisions are the same as if all arms were looked at (but for `patience`, which compares what near arms tell), and a look
-costs what the near arms cost.
+decisions are the same as if all arms were looked at, and a look costs what the near arms cost.
 
 Where more than `MOST` arms are near (in the first rounds of a large set), about half as many of the likeliest rivals and of those
 arms that save most per regret are looked at, until a sixteenth has been added to the rounds: there decisions are
