@@ -2,6 +2,7 @@
 
     python benchmarks/regret.py                 # everything: about 25 minutes on two cores
     python benchmarks/regret.py --scale 0.05    # a look at it
+    python benchmarks/regret.py --anew OptimalTracking   # its rows anew in the page as it is; pictures stay as they are
 
 Every horizon is an experiment of its own, because most policies are told n. Runs are kept in --folder as they are finished:
 stop it whenever you like, the same command goes on from there.
@@ -48,9 +49,12 @@ def main() -> None:
     arguments = _arguments()
     console = Console(stderr=True, soft_wrap=True)
     started = time.perf_counter()
-    speeds = {name: throughput(name) for name in POLICIES}
     horizons = {n: max(2, math.ceil(runs * arguments.scale)) for n, runs in RUNS.items() if n <= arguments.most}
     chosen = {key: INSTANCES[key] for key in arguments.only or INSTANCES}
+    if arguments.anew:
+        rows_anew(arguments.anew, arguments, horizons)
+        return
+    speeds = {name: throughput(name) for name in POLICIES}
     work = sum(n * runs for n, runs in horizons.items())
     seconds = sum(work / speeds[name][_like(bandit)] for name in POLICIES for _, bandit in chosen.values())
     console.print(
@@ -61,11 +65,7 @@ def main() -> None:
     for key, (title, bandit) in chosen.items():
         results = {}
         for name in POLICIES:
-            for n, runs in horizons.items():
-                folder = Path(arguments.folder) / f"{key}-{name.replace(':', '-')}-{n}-{runs}"
-                results[name, n] = simulate(
-                    name, bandit, n, runs, rng=SEED, workers=arguments.workers, checkpoint=folder
-                )
+            results |= played(key, bandit, name, arguments, horizons)
             last = results[name, max(horizons)]
             console.print(f"{key}: {last!r} after {time.perf_counter() - started:.0f} s", markup=False)
         text.append(_section(key, title, bandit, results, horizons))
@@ -77,11 +77,34 @@ def main() -> None:
     console.print(f"{Path(arguments.out) / 'REGRET.md'} after {time.perf_counter() - started:.0f} s", markup=False)
 
 
+def played(
+    key: str, bandit: LinearBandit, name: str, arguments: argparse.Namespace, horizons: dict[int, int]
+) -> dict[tuple[str, int], SimulationResult]:
+    """One policy on one instance, for every horizon."""
+    results = {}
+    for n, runs in horizons.items():
+        folder = Path(arguments.folder) / f"{key}-{name.replace(':', '-')}-{n}-{runs}"
+        results[name, n] = simulate(name, bandit, n, runs, rng=SEED, workers=arguments.workers, checkpoint=folder)
+    return results
+
+
+def rows_anew(name: str, arguments: argparse.Namespace, horizons: dict[int, int]) -> None:
+    """Play one policy, and put its rows in the place of those that the page has."""
+    page = Path(arguments.out) / "REGRET.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    places = [i for i, line in enumerate(lines) if line.startswith(f"| {name} |")]
+    for place, (key, (_, bandit)) in zip(places, INSTANCES.items(), strict=False):  # the last row is that of its speed
+        lines[place] = _row(name, played(key, bandit, name, arguments, horizons), horizons)
+        print(lines[place], flush=True)
+    page.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the runs to play")
     parser.add_argument("--most", type=int, default=10**7, help="the longest horizon")
     parser.add_argument("--only", action="append", choices=list(INSTANCES), help="an instance; may be repeated")
+    parser.add_argument("--anew", choices=POLICIES, help="only this policy, whose rows are replaced in the page")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
         "--folder",
@@ -145,15 +168,18 @@ def _section(
         "|---|" + "---|" * (len(ns) + 3),
         "| c·log n | " + " | ".join(f"{c * math.log(n):.1f}" for n in ns) + f" | {c:.2f} | {c:.2f} | |",
     ]
-    for name in POLICIES:
-        cells = [f"{r.mean[-1]:.1f} ± {r.standard_error[-1]:.1f}" for r in (results[name, n] for n in ns)]
-        last = results[name, largest]
-        slope = _slope(results, name, largest)
-        recovery = f"{int((last.phase_lengths('recovery') > 0).sum())} of {last.runs}" if "EndOf" in name else ""
-        lines.append(
-            f"| {name} | " + " | ".join(cells) + f" | {last.mean[-1] / math.log(largest):.2f} | {slope} | {recovery} |"
-        )
+    lines += [_row(name, results, horizons) for name in POLICIES]
     return "\n".join([*lines, "", f"![regret](regret-{key}.png)", ""])
+
+
+def _row(name: str, results: dict[tuple[str, int], SimulationResult], horizons: dict[int, int]) -> str:
+    """A policy's line in the table of an instance."""
+    largest = max(horizons)
+    last = results[name, largest]
+    cells = [f"{r.mean[-1]:.1f} ± {r.standard_error[-1]:.1f}" for r in (results[name, n] for n in horizons)]
+    slope = _slope(results, name, largest)
+    recovery = f"{int((last.phase_lengths('recovery') > 0).sum())} of {last.runs}" if "EndOf" in name else ""
+    return f"| {name} | " + " | ".join(cells) + f" | {last.mean[-1] / math.log(largest):.2f} | {slope} | {recovery} |"
 
 
 def _naive_row(title: str, bandit: LinearBandit, r: SimulationResult) -> str:
