@@ -287,3 +287,15 @@ def test_a_bound_that_was_changed_proves_what_it_says_or_nothing():
 @pytest.mark.filterwarnings("error")
 def test_the_largest_allowances_are_no_trouble():
     assert ao.finite_time_bound(counter(), 1000, 1e300).value == 0
+
+
+def test_where_nothing_is_left_to_prove_zero_is_proven(tmp_path):
+    # Found by an outside check: weights that paid more for n rounds than they proved were kept, and the bound of 0 did not hold.
+    arms = [[-0.25, 0.5, 0.6], [0.1, -1.2, 1.8], [0.8, -0.3, 0.5], [0.3, 0.5, 1.0], [-0.6, -1.7, -0.5]]
+    bandit = ao.LinearBandit(arms, [0.2, 0.5, 0.4], [1e-7, 2e-6, 8e-15, 46.0, 4e-21])
+    bound = ao.finite_time_bound(bandit, 1000, 0.5)
+    for allowed in (0.5, 5.0, 50.0, 500.0):
+        other = bound.given(allowed)
+        assert other.verify().holds
+        other.save(tmp_path / f"{allowed}.json")
+        assert ao.load_bound(tmp_path / f"{allowed}.json").value == other.value
