@@ -15,6 +15,7 @@ __all__ = ["GROUPS", "comparison", "document", "interval_text", "page"]
 
 GROUPS = {
     "regret": "Regret",
+    "combinatorial": "Combinatorial bandits",
     "identification": "Pure exploration",
     "designs": "Optimal designs",
 }
