@@ -147,8 +147,10 @@ def path_arms(
         return replace(
             _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths"), source=source
         )
-    if paths.acyclic and paths.count() > most:
-        raise _too_many(f"{_count_text(paths.count())} paths", most)
+    if paths.acyclic:
+        if paths.count() > most:
+            raise _too_many(f"{_count_text(paths.count())} paths", most)
+        most = paths.count()
     return replace(_incidence(paths, _simple_paths(paths), theta, most, "paths"), source=source)
 
 
@@ -181,6 +183,8 @@ def matching_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> Grap
     (((0, 1),), ((1, 2),))
     """
     matchings, most = assignment_oracle(G), whole_number("limit", limit, least=1)
+    if matchings.at_most() < most:
+        most = math.ceil(matchings.at_most())
     return _incidence(matchings, _matchings(matchings), _theta(G, matchings.edges, weight), most, "matchings")
 
 

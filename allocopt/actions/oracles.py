@@ -257,6 +257,20 @@ class Assignments(Incidence):
                 costs[row, column], which[row, column] = weights[i], i
         return self.arm(sorted(int(i) for i in which[linear_sum_assignment(costs)] if i >= 0))
 
+    def at_most(self) -> float:
+        """A bound on the number of matchings (Brègman's theorem), which is that number in complete graphs; inf with parallel edges.
+
+        A matching that leaves r rows and c columns out is a perfect one with r more columns and c more rows, in r! c! ways.
+        """
+        if len(set(self.ends)) < self.dim:
+            return math.inf
+        size = len(self(np.zeros(self.dim))[1])
+        out = [nodes - size for nodes in self.shape]
+        degrees = np.bincount([row for row, _ in self.ends], minlength=self.shape[0]) + out[0]
+        each = [math.lgamma(n + 1) / n for n in (*degrees.tolist(), *[self.shape[1]] * out[1])]
+        logarithm = sum(each) - sum(math.lgamma(n + 1) for n in out)
+        return math.exp(min(logarithm, 700.0))  # beyond that it leaves the range of doubles, and no list is that long
+
 
 def assignment_oracle(G: Any) -> Assignments:
     """Oracle of the maximum matchings (perfect ones where there are any) of a bipartite graph; always exact.

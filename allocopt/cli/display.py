@@ -95,6 +95,8 @@ def solution_tables(
     yield _allocation(solution, most)
     if solution.program.origin.compared is not None and solution.program.target_arms is None:
         yield _differences(solution, most)
+    if solution.constraint_multipliers is not None:
+        yield _limits(solution, most)
 
 
 def _summary(solution: Solution, enclosure: Enclosure | None, name: str) -> Table:
@@ -171,6 +173,20 @@ def _differences(solution: Solution, most: int) -> Table:
     for t in order[:most].tolist():
         j, i = compared[t].tolist()
         table.add_row(str(i), str(j), f"{program.radii[t]:.6g}", f"{solution.multipliers[t]:.6g}")
+    return table
+
+
+def _limits(solution: Solution, most: int) -> Table:
+    """The linear constraints that bind, and what one more unit of each is worth."""
+    rows, worth, kind = solution.program.constraints, solution.constraint_multipliers, solution.program.kind
+    assert rows is not None and worth is not None
+    order = np.argsort(-worth, kind="stable")[: np.count_nonzero(worth)]
+    table = Table(title="what limits the allocation", caption=_rest(len(order), most), caption_justify="left")
+    for name in ("context" if kind == "contextual" else "row", "limit", "used", "one more is worth"):
+        table.add_column(name, justify="right")
+    used = rows.used(solution.allocation)
+    for r in order[:most].tolist():
+        table.add_row(str(r), f"{rows.limits[r]:.6g}", f"{used[r]:.6g}", f"{worth[r]:.6g}")
     return table
 
 

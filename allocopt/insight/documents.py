@@ -61,6 +61,7 @@ def solution_document(solution: Solution, enclosure: Enclosure | None) -> dict[s
         "binding": solution.binding.tolist(),
         "allocation": json_data(solution.allocation),
         "multipliers": json_data(solution.multipliers),
+        "constraint_multipliers": json_data(solution.constraint_multipliers),
         "answer": origin.answer,
         "answer_arms": solution.answer_arms.tolist(),
         "binding_names": list(solution.binding_names),

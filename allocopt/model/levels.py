@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.tolerances import LARGEST
 from allocopt.base.validation import Array, matrix, positive_number, whole_number
 from allocopt.linear.information import gram_norms
 
@@ -273,6 +274,8 @@ def _level(log_confidence: Any, log_n: Any, dim: int, constant: float) -> Any:
     """2(1 + 1/log n) log(1/δ) + c d log(d log n)."""
     d = whole_number("dim", dim, InvalidOption, least=1)
     c = positive_number("constant", constant, InvalidOption, zero=True)
+    if c > LARGEST:
+        raise InvalidOption(f"constant: expected at most {LARGEST:g}, got {c!r}")
     return 2.0 * (1.0 + 1.0 / log_n) * log_confidence + c * d * np.log(d * log_n)
 
 

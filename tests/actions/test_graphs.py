@@ -276,10 +276,10 @@ def test_listing_that_would_take_minutes_is_refused_after_a_moment(monkeypatch):
     from allocopt.actions import graphs
 
     monkeypatch.setattr(graphs, "_LOOK_AFTER", 0.0)
-    whole = nx.complete_bipartite_graph(4, 4)
+    whole = nx.complete_bipartite_graph(4, 4)  # 24 matchings, which is known before one is listed
     monkeypatch.setattr(graphs, "PATIENCE", 1e-9)
     with pytest.raises(
-        InvalidInstance, match=r"limit: listing up to 100000 matchings .* would take about .* a second\); set a limit"
+        InvalidInstance, match=r"limit: listing up to 24 matchings .* would take about .* a second\); set a limit"
     ):
         graphs.matching_arms(whole)
     monkeypatch.setattr(graphs, "PATIENCE", 1e9)
@@ -287,11 +287,28 @@ def test_listing_that_would_take_minutes_is_refused_after_a_moment(monkeypatch):
     assert len(graphs.matching_arms(whole).arms) == 24
     monkeypatch.setattr(graphs, "_LONG", 0.0)
     with pytest.warns(
-        ao.SlowWarning, match=r"limit: listing up to 100000 matchings of this graph takes up to about .* a second"
+        ao.SlowWarning, match=r"limit: listing up to 24 matchings of this graph takes up to about .* a second"
     ):
         assert len(graphs.matching_arms(whole).arms) == 24
     with pytest.raises(InvalidInstance, match=r"there are about 10\^\d+ spanning trees, more than"):
         graphs.spanning_tree_arms(nx.grid_2d_graph(30, 30))
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 1), (2, 5), (5, 2), (4, 4), (3, 6)])
+def test_the_number_of_matchings_of_a_complete_graph_is_known_beforehand(left, right):
+    oracle = graphs.assignment_oracle(nx.complete_bipartite_graph(left, right))
+    assert oracle.at_most() == pytest.approx(math.perm(max(left, right), min(left, right)), rel=1e-12)
+
+
+@given(st.integers(1, 5), st.integers(1, 5), st.floats(0.1, 1.0), st.integers(0, 10**6))
+def test_no_bipartite_graph_has_more_matchings_than_is_said_beforehand(left, right, share, seed):
+    G = nx.bipartite.random_graph(left, right, share, seed)
+    assume(G.number_of_edges())
+    count = len(graphs.matching_arms(G).arms)
+    assert count <= math.ceil(graphs.assignment_oracle(G).at_most())
+    doubled = nx.MultiGraph(G)
+    doubled.add_edge(*next(iter(G.edges)))
+    assert graphs.assignment_oracle(doubled).at_most() == math.inf
 
 
 def test_paths_over_parallel_edges_have_labels_of_their_own():

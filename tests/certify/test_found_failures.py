@@ -1,6 +1,7 @@
 """What an outside check found: each was certified and wrong, or called infeasible and was not. And the laws that forbid it."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -221,3 +222,14 @@ def test_scales_beyond_doubles_are_no_candidates():
     s = ao.solve(ao.AllocationProgram(arms, np.ones(4), arms, radii, None, upper))
     assert s.status in (ao.Status.FAILED, ao.Status.INACCURATE, ao.Status.CERTIFIED)
     assert judge(proof_document(s)).problems == []
+
+
+def test_a_negative_weight_proves_no_finite_time_bound():
+    # At the second θ' the best arm stays the best, so K = 0 there, and a negative weight paid for any weight of the first.
+    bound = ao.finite_time_bound(ao.LinearBandit(np.eye(3), [1, 0.8, 0.5]), 10**5, 50)
+    nowhere = (Fraction(1), Fraction(-100), Fraction(-100))
+    changed = replace(
+        bound, value=1e4, parameters=(bound.parameters[0], nowhere), regrets=(50.0, 50.0), weights=(1e6, -1e6)
+    )
+    with pytest.raises(ao.InvalidProof, match=r"weights: expected numbers >= 0, but entry 1 is -1000000"):
+        changed.verify()

@@ -145,6 +145,7 @@ def test_a_forged_tie_tolerance_makes_no_arm_optimal(tmp_path):
         ("horizon", ("program", "f_n"), 0.001, "does not follow"),
         ("horizon", ("program", "n"), 1001, "does not follow"),
         ("horizon", ("program", "constant"), 1.0, "does not follow"),
+        ("horizon", ("program", "constant"), 1e308, "constant: expected at most 1e+50"),  # else f_n is inf
         ("horizon", ("program", "constant"), ..., "constant"),
         ("horizon", ("program", "constant"), -1.0, "constant"),
         ("remaining", ("program", "log_n"), 6.9, "does not follow"),

@@ -61,6 +61,10 @@ def test_budgets_semi_bandits_and_side_observations(files):
     found = json.loads(solve(files / "c.json", "--program", "contextual", "--budget", "1000", "--json").output)
     expected = ao.solve(ao.programs.contextual(ao.ContextualBandit(CONTEXTS["contexts"], CONTEXTS["theta"]), 1000.0))
     assert found["value"] == expected.value and found["confirmed"]
+    assert found["constraint_multipliers"] == expected.constraint_multipliers.tolist()
+    shown = solve(files / "c.json", "--program", "contextual", "--budget", "1000").output
+    assert "what limits the allocation" in shown and "one more is worth" in shown
+    assert "what limits" not in solve(files / "c.json", "--program", "contextual").output
     (files / "s.json").write_text(
         json.dumps({"arms": [[1, 0, 0, 1], [0, 1, 1, 0]], "theta": [1, 0, 0, 1], "noise_variance": 0.5})
     )

@@ -89,7 +89,8 @@ def test_confidences_outside_the_unit_interval_are_refused(delta):
 def test_other_arguments_are_checked_by_name():
     for name, call in (
         ("dim", lambda: f_n(100, 0)), ("dim", lambda: g_n(100, 1.5)), ("constant", lambda: f_n(100, 2, -1)),
-        ("constant", lambda: h_n_delta(100, 0.1, 0.5)), ("floor", lambda: peeling_steps(100, 0)),
+        ("constant", lambda: f_n(100, 2, 1e308)), ("constant", lambda: h_n_delta(100, 0.1, 0.5)),
+        ("floor", lambda: peeling_steps(100, 0)),
         ("variance", lambda: peeling_steps(100, 1.0, -1)), ("level", lambda: confidence_widths([[1.0]], [[1.0]], -1)),
         ("noise_variance", lambda: confidence_widths([[1.0]], [[1.0]], 1, 0)),
         ("delta", lambda: f_n_delta([3, 4, 5], [0.1, 0.2], 2)), ("delta", lambda: h_n_delta([3, 4, 5], [0.1, 0.2])),

@@ -281,5 +281,8 @@ def test_a_mean_at_the_threshold_is_found_exactly():
     exact = 0.1 + 0.2  # rounded: not the mean of the doubles 0.1 and 0.2
     s = ao.programs.threshold(b, exact)
     assert 0 < s.radii[0] < 1e-30
-    with pytest.raises(ao.InvalidInstance, match="mean of arm 1"):
+    with pytest.raises(ao.InvalidInstance, match=r"mean of arm 1 is 1\.0; no amount"):
         ao.programs.threshold(b, 1.0)
+    near = float(np.nextafter(0.5, 1))
+    with pytest.raises(ao.InvalidInstance, match=f"mean of arm 1 is 0.5, {near!r} up to rounding"):
+        ao.programs.threshold(ao.LinearBandit(np.eye(2), [1, 0.5]), near)

@@ -120,3 +120,45 @@ def test_the_threshold_of_rotated_arms_has_its_known_time():
     arms = np.vstack([np.eye(6), [np.cos(0.01), np.sin(0.01), 0, 0, 0, 0]])
     s = ao.solve(ao.programs.threshold(ao.LinearBandit(arms, np.eye(6)[0]), 0.9))
     assert answered(s) and s.lower <= 212.8531290 and s.upper >= 212.8531288
+
+
+SMALL = st.integers(-4, 4)
+
+
+@st.composite
+def whole_bandits(draw):
+    """Bandits of small whole numbers, and a whole vector: their sums and differences are exact."""
+    d, k = draw(st.integers(1, 3)), draw(st.integers(2, 5))
+    arms = np.array(draw(st.lists(st.lists(SMALL, min_size=d, max_size=d), min_size=k, max_size=k)), dtype=float)
+    theta, step = (np.array(draw(st.lists(SMALL, min_size=d, max_size=d)), dtype=float) for _ in range(2))
+    assume(arms.any() and theta.any())
+    return ao.LinearBandit(arms, theta), step
+
+
+@given(whole_bandits())
+def test_only_differences_of_duellists_and_of_items_matter(given):
+    bandit, step = given
+    duels = made(ao.programs.duelling, bandit)
+    moved = ao.programs.duelling(ao.LinearBandit(bandit.arms + step, bandit.theta))
+    overlap(ao.solve(duels, tol=TOL), ao.solve(moved, tol=TOL))
+    arms = np.eye(bandit.dim)
+    one, other = (ao.programs.transductive(arms, bandit.arms + s, bandit.theta) for s in (0.0 * step, step))
+    overlap(ao.solve(one, tol=TOL), ao.solve(other, tol=TOL))
+
+
+@given(whole_bandits(), st.sampled_from([0.5, 4.0]))
+def test_duels_in_other_units_divide_the_value(given, scale):
+    bandit, _ = given
+    one = ao.solve(made(ao.programs.duelling, bandit), tol=TOL)
+    other = ao.solve(ao.programs.duelling(ao.LinearBandit(bandit.arms, scale * bandit.theta)), tol=TOL)
+    assert answered(one) and answered(other)
+    assert one.lower <= other.upper * scale * (1 + 1e-12) and other.lower * scale <= one.upper * (1 + 1e-12)
+
+
+@given(whole_bandits())
+def test_duels_of_two_arms_cost_what_telling_them_apart_does(given):
+    bandit, _ = given
+    assume(bandit.gaps[0] != bandit.gaps[1])
+    s = ao.solve(ao.programs.duelling(ao.LinearBandit(bandit.arms[:2], bandit.theta)), tol=TOL)
+    gap = abs(float((bandit.arms[0] - bandit.arms[1]) @ bandit.theta))
+    assert s.lower <= 1 / gap * (1 + 1e-12) and 1 / gap * (1 - 1e-12) <= s.upper  # 2/Δ² duels of Δ/2 each

@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpq_mat
 
+from allocopt.base.errors import InvalidProof
 from allocopt.base.validation import Array
 from allocopt.certify.exact_arithmetic.divergence import divergence_in_balls
 from allocopt.certify.exact_arithmetic.rows import rational
@@ -83,10 +84,12 @@ def exact_alternatives(
     arms: Array, theta: Array, variances: Array, n: int, parameters: Sequence[Parameter]
 ) -> ExactAlternatives:
     """Gaps, information, g_j and δ_j of alternatives ``parameters``, from the doubles of an instance."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InvalidProof(f"n: expected a whole number >= 1, got {n!r}")
     k, d = arms.shape
     rows = fmpq_mat(k, d, [rational(x) for x in arms.ravel().tolist()])
     here = [rational(x) for x in theta.tolist()]
-    there = [[fmpq(x.numerator, x.denominator) for x in parameter] for parameter in parameters]
+    there = [[fmpq(*x.as_integer_ratio()) for x in parameter] for parameter in parameters]
     means = _column(rows * fmpq_mat(d, 1, here), 0)
     best = max(means)
     gaps = [best - mean for mean in means]
@@ -116,6 +119,7 @@ def surplus(
     alternatives: ExactAlternatives, regrets: Sequence[float], weights: Sequence[float], value: float
 ) -> Surplus:
     """Does the theorem prove ``value`` from these B_j and λ_j?"""
+    _check_witness(alternatives, regrets, weights, value)
     exact = [rational(w) for w in weights]
     price = alternatives.price(exact) if exact else fmpq(0)
     target = price * alternatives.n + rational(value)
@@ -131,6 +135,21 @@ def surplus(
         return Surplus(holds, tuple(_below(x) for x in levels), nearest_double(price), _below(left), bits)
     finally:
         ctx.prec = before
+
+
+def _check_witness(
+    alternatives: ExactAlternatives, regrets: Sequence[float], weights: Sequence[float], value: float
+) -> None:
+    """Refuse what the theorem says nothing of: with a negative λ_j it would prove any V."""
+    count = alternatives.information.nrows()
+    for name, entries in (("regrets", regrets), ("weights", weights)):
+        if len(entries) != count:
+            raise InvalidProof(f"{name}: expected {count} entries, one per alternative, got {len(entries)}")
+        for j, x in enumerate(entries):
+            if not x >= 0 or (math.isinf(x) and name == "weights"):
+                raise InvalidProof(f"{name}: expected numbers >= 0, but entry {j} is {x!r}")
+    if not 0 <= value < math.inf:
+        raise InvalidProof(f"value: expected a finite number >= 0, got {value!r}")
 
 
 def _level(alternatives: ExactAlternatives, j: int, regret: float, value: float) -> arb:

@@ -68,7 +68,7 @@ def _rounds(described: dict[str, Any]) -> int | None:
 
 
 def _check_level(name: str, stored: float, computed: float) -> None:
-    if not abs(stored - computed) <= _LEVEL_TOLERANCE * computed:
+    if not (math.isfinite(computed) and abs(stored - computed) <= _LEVEL_TOLERANCE * computed):
         raise InvalidProof(f"{name}: {stored!r} does not follow from n: that would be {computed!r}")
 
 

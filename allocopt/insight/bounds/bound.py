@@ -258,7 +258,7 @@ def finite_time_bound(bandit: LinearBandit, n: float, worst_regret: WorstRegret)
     exact = exact_alternatives(bandit.arms_in_memory, bandit.theta, variances_of(bandit), rounds, parameters)
     terms = _terms(exact, found.terms.regrets)
     weights, value = _proven(exact, terms)
-    used = [j for j, w in enumerate(weights) if w > 0 and value > 0]
+    used = [j for j, w in enumerate(weights) if w > 0]
     return FiniteTimeBound(
         bandit, rounds, value, tuple(parameters[j] for j in used), tuple(float(terms.regrets[j]) for j in used),
         tuple(weights[j] for j in used),
@@ -287,7 +287,7 @@ def _proven(exact: ExactAlternatives, terms: Terms) -> tuple[list[float], float]
         root = value_of(terms, np.array(candidate), exact.paid(candidate))
         tried.append((largest_value(exact, regrets, candidate, root), candidate))
     value, weights = max(tried, default=(0.0, weights))
-    return weights, value
+    return (weights if value > 0 else [0.0] * len(weights)), value  # with λ = 0, V = 0 is proven
 
 
 def _terms(exact: ExactAlternatives, regrets: Array) -> Terms:

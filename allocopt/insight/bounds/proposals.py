@@ -115,7 +115,7 @@ def cheapest_alternatives(held: Hypothesis, value: float) -> tuple[Array, Array]
     for _ in range(_ZOOMS):
         log_g = low + steps * (high - low)
         entropy = divergence(missed, log_rate - log_g)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             radii = np.where(entropy > 0, (gaps + np.exp(log_g)) ** 2 / (2.0 * entropy), np.inf)
         best = radii.argmin(axis=0)
         columns = np.arange(len(gaps))

@@ -52,7 +52,9 @@ def _bound(document: dict[str, Any]) -> FiniteTimeBound:
         raise InvalidProof(f"version: expected {VERSION}, got {version!r}; update allocopt")
     bandit = _instance(_entry(document, "instance", dict))
     n = document.get("n")
-    rounds = whole_number("n", n if isinstance(n, int) else None, InvalidProof, least=1)
+    if not isinstance(n, int):  # 1000.0 is a claim about another number of rounds, if it is large
+        raise InvalidProof(f"n: expected a whole number >= 1, got {str(n)[:40]}")
+    rounds = whole_number("n", n, InvalidProof, least=1)
     if rounds > MOST_ROUNDS:
         raise InvalidProof("n: expected at most 10^100 rounds")
     listed = _entry(document, "alternatives", list)

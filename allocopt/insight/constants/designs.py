@@ -63,6 +63,22 @@ def cubic_on_a_grid() -> AllocationProgram:
     return programs.g_optimal(powers(points, 3))
 
 
+def quadratic_on_the_square() -> AllocationProgram:
+    """G-optimal design for (1, x, y, x², y², xy): corners, middles of edges and centre first, then the others of 21 × 21 points."""
+    support = [(x, y) for ends in (2, 1, 0) for x in (-1, 0, 1) for y in (-1, 0, 1) if abs(x) + abs(y) == ends]
+    others = [(i / 10, j / 10) for i in range(-10, 11) for j in range(-10, 11) if i % 10 or j % 10]
+    x, y = np.array(support + others).T
+    return programs.g_optimal(np.column_stack([np.ones_like(x), x, y, x * x, y * y, x * y]))
+
+
+def quadratic_mixture() -> AllocationProgram:
+    """G-optimal design for (x, y, z, xy, xz, yz) on the simplex: vertices, middles of edges, then the other multiples of 1/16."""
+    support = [(16, 0, 0), (0, 16, 0), (0, 0, 16), (8, 8, 0), (8, 0, 8), (0, 8, 8)]
+    lattice = [(i, j, 16 - i - j) for i in range(17) for j in range(17 - i)]
+    x, y, z = np.array(support + [point for point in lattice if point not in support]).T / 16
+    return programs.g_optimal(np.column_stack([x, y, z, x * y, x * z, y * z]))
+
+
 def picos_columns(by_matrix: bool) -> AllocationProgram:
     """The twelve columns of A[4], …, A[7]: matrix after matrix, or first all first columns, then all second ones, …"""
     columns = PICOS[4:] if by_matrix else PICOS[4:].transpose(1, 0, 2)
@@ -109,6 +125,24 @@ DESIGNS = (
         wording="1/4 at −1, −0.447, 0.447, 1",
         instance="cubic polynomials observed at ±1, ±0.447 and the 199 inner points of the plot's grid", program=cubic_on_a_grid,
         remark="±1/√5 = ±0.4472136 are the extrema of a Legendre polynomial (Guest 1958); the least maximal variance is 4.",
+    ),
+    Constant(
+        name="kiefer-mixture", group=_GROUP, source="Kiefer, Optimum designs in regression problems, II (1961)",
+        place="quadratic regression on the simplex (Scheffé's model), three components",
+        quantity="D-optimal shares, which are G-optimal", printed=Shares(dict.fromkeys(range(6), "0.1666666667")),
+        wording="1/6 at the three vertices and the three middles of edges",
+        instance="(x, y, z, xy, xz, yz) for x + y + z = 1, observed at all multiples of 1/16", program=quadratic_mixture,
+        remark="Six points for six coefficients share equally; the largest variance is 6, and on the simplex it is nowhere above.",
+    ),
+    Constant(
+        name="second-order-square", group=_GROUP,
+        source="Atkinson, Donev & Tobias, Optimum Experimental Designs, with SAS (2007), after Box & Draper (1971)",
+        place="the D-optimum continuous design of the second-order model in two factors",
+        quantity="D-optimal shares, which are G-optimal",
+        printed=Shares({i: "0.1458" if i < 4 else "0.0802" if i < 8 else "0.0962" for i in range(9)}),
+        wording="0.1458 at each corner, 0.0802 at the middle of each edge, 0.0962 at the centre",
+        instance="(1, x, y, x², y², xy) on [−1, 1]², observed at 21 × 21 points", program=quadratic_on_the_square,
+        remark="The least maximal variance is the number of coefficients, 6; the shares are 0.145791, 0.080161 and 0.096193.",
     ),
     Constant(
         name="boyd-vandenberghe-d", group=_GROUP, source="Boyd & Vandenberghe, Convex Optimization (2004)",

@@ -15,6 +15,7 @@ __all__ = ["GROUPS", "comparison", "document", "interval_text", "page"]
 
 GROUPS = {
     "regret": "Regret",
+    "combinatorial": "Combinatorial bandits",
     "identification": "Pure exploration",
     "designs": "Optimal designs",
 }
@@ -49,8 +50,8 @@ _FOOT = """## What was read where
 
 Read in the source itself: The End of Optimism?, CombinatorialBandits.jl, TensorZero, PICOS, SLSEdesign, and the repository of
 FWS. Quoted at second hand, so check the source before you rely on what is said to be *printed*: Table 1 of the FWS preprint
-(204.27), the text of AO-IDS (64), the β* of TTEI, the figure of Boyd & Vandenberghe, and the theorems of older papers. The proven
-intervals do not depend on it.
+(204.27), the text of AO-IDS (64), the β* of TTEI, the figure of Boyd & Vandenberghe, the shares of Atkinson, Donev & Tobias, and
+the theorems of older papers. The proven intervals do not depend on it.
 
 ## Not on the page
 

@@ -13,6 +13,7 @@ from allocopt.base.errors import InvalidFile, InvalidOption, NotProven
 from allocopt.base.validation import did_you_mean
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.referee import judge, read
+from allocopt.insight.constants.combinatorial import COMBINATORIAL
 from allocopt.insight.constants.constant import Constant, Finding, finding
 from allocopt.insight.constants.designs import DESIGNS
 from allocopt.insight.constants.identification import IDENTIFICATION
@@ -26,7 +27,7 @@ __all__ = ["CONSTANTS", "Proven", "check", "named", "proof_file", "proven", "wri
 TOL = 1e-11
 """Relative width of the intervals; ten times that where it is not to be had."""
 
-CONSTANTS: tuple[Constant, ...] = (*REGRET, *IDENTIFICATION, *DESIGNS)
+CONSTANTS: tuple[Constant, ...] = (*REGRET, *COMBINATORIAL, *IDENTIFICATION, *DESIGNS)
 """Every row of the page."""
 
 

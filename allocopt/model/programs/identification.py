@@ -224,8 +224,10 @@ def threshold(bandit: LinearBandit, tau: float) -> AllocationProgram:
     distances = np.maximum(leads(arms, b.theta, nothing, tau), leads(arms, -b.theta, nothing, -tau))  # τ − μ and μ − τ
     ties = np.flatnonzero(distances <= b.tie_tolerance * (magnitudes(arms, b.theta) + abs(tau)))
     if len(ties):
+        arm, mean = int(ties[0]), float(b.means[ties[0]])
+        near = "" if mean == tau else f", {tau!r} up to rounding"
         raise InvalidInstance(
-            f"tau: expected a number that is no arm's mean, but the mean of arm {int(ties[0])} is {tau!r}; no amount of data can "
+            f"tau: expected a number that is no arm's mean, but the mean of arm {arm} is {mean!r}{near}; no amount of data can "
             "tell on which side it is (T* is infinite)"
         )
     in_range("gaps", distances, InvalidInstance, each=True)

@@ -64,7 +64,7 @@ MALFORMED = {
     "version": (("version",), 2, "version: expected 1, got 2"),
     "true version": (("version",), True, "version: expected 1, got True"),
     "unknown entry": (("claim",), {"value": 1.0, "because": 2}, "claim: 'because' is nothing that this version knows"),
-    "n": (("n",), 1e5, "n: expected a whole number >= 1"),
+    "n": (("n",), 1e5, "n: expected a whole number >= 1, got 100000.0"),
     "too many rounds": (("n",), 10**101, r"n: expected at most 10\^100 rounds"),
     "negative weight": (("alternatives", 0, "weight"), -1.0, r"alternatives\[0\].weight: expected a non-negative"),
     "regret": (("alternatives", 0, "regret"), "much", r"alternatives\[0\].regret: expected a non-negative number"),

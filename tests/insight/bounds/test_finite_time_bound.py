@@ -5,6 +5,7 @@ import math
 import os
 import pickle
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -247,3 +248,54 @@ def test_a_bound_that_does_not_fit_into_memory_is_refused_first(monkeypatch):
         ao.InvalidInstance, match=r"the bound of 3 arms in 2 dimensions would take 30 kB of memory, but 20 kB are free"
     ):
         ao.finite_time_bound(ao.instances.counter_example(0.2), 1000, 50)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"weights": (-1.0,)}, "weights: expected numbers >= 0, but entry 0 is -1"),
+        ({"weights": (math.nan,)}, "weights: expected numbers >= 0, but entry 0 is nan"),
+        ({"weights": (math.inf,)}, "weights: expected numbers >= 0, but entry 0 is inf"),
+        ({"weights": ()}, "weights: expected 1 entries, one per alternative, got 0"),
+        ({"regrets": (-1.0,)}, "regrets: expected numbers >= 0, but entry 0 is -1"),
+        ({"regrets": (math.nan,)}, "regrets: expected numbers >= 0, but entry 0 is nan"),
+        ({"regrets": (1.0, 1.0)}, "regrets: expected 1 entries, one per alternative, got 2"),
+        ({"parameters": ()}, "regrets: expected 0 entries, one per alternative, got 1"),
+        ({"value": math.nan}, "value: expected a finite number >= 0, got nan"),
+        ({"value": math.inf}, "value: expected a finite number >= 0, got inf"),
+        ({"value": -1.0}, "value: expected a finite number >= 0, got -1"),
+        ({"n": 0}, "n: expected a whole number >= 1, got 0"),
+        ({"n": 1e5}, "n: expected a whole number >= 1, got 100000.0"),
+    ],
+)
+def test_a_bound_that_was_changed_is_refused_where_it_proves_nothing(changed, message):
+    bound = replace(ao.finite_time_bound(counter(), 10**5, 50), **changed)
+    with pytest.raises(ao.InvalidProof, match=message):
+        bound.verify()
+
+
+def test_a_bound_that_was_changed_proves_what_it_says_or_nothing():
+    bound = ao.finite_time_bound(counter(), 10**5, 50)
+    assert not replace(bound, value=bound.value * 1.001).verify().holds
+    assert not replace(bound, n=10**4).verify().holds and replace(bound, n=10**6).verify().holds
+    here = tuple(Fraction(x) for x in bound.bandit.theta.tolist())
+    assert not replace(bound, parameters=(here,)).verify().holds
+    doubles = tuple(tuple(float(x) for x in parameter) for parameter in bound.parameters)
+    assert replace(bound, parameters=doubles).verify().holds
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_allowances_are_no_trouble():
+    assert ao.finite_time_bound(counter(), 1000, 1e300).value == 0
+
+
+def test_where_nothing_is_left_to_prove_zero_is_proven(tmp_path):
+    # Found by an outside check: weights that paid more for n rounds than they proved were kept, and the bound of 0 did not hold.
+    arms = [[-0.25, 0.5, 0.6], [0.1, -1.2, 1.8], [0.8, -0.3, 0.5], [0.3, 0.5, 1.0], [-0.6, -1.7, -0.5]]
+    bandit = ao.LinearBandit(arms, [0.2, 0.5, 0.4], [1e-7, 2e-6, 8e-15, 46.0, 4e-21])
+    bound = ao.finite_time_bound(bandit, 1000, 0.5)
+    for allowed in (0.5, 5.0, 50.0, 500.0):
+        other = bound.given(allowed)
+        assert other.verify().holds
+        other.save(tmp_path / f"{allowed}.json")
+        assert ao.load_bound(tmp_path / f"{allowed}.json").value == other.value
