@@ -120,9 +120,19 @@ class _Limited:
                     limited = not (shared or _is_numpys(blas.filepath))
                 wanted = 1 if limited else before
                 if blas.num_threads != wanted:
-                    blas.set_num_threads(wanted)
+                    _set_threads(blas, wanted)
             if not any(self.inside.values()):
                 self.before.clear()
+
+
+def _set_threads(blas: threadpoolctl.LibController, number: int) -> None:
+    """Set it whoever set it last: from version 3.8 on threadpoolctl ignores all threads but that one, as long as it lives."""
+    let_go = getattr(blas, "clear_controlling_thread", None)
+    if let_go is not None:
+        let_go(force=True)
+    blas.set_num_threads(number)
+    if let_go is not None:
+        let_go(force=True)
 
 
 def _is_numpys(path: str) -> bool:
