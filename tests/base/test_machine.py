@@ -172,3 +172,12 @@ def test_contexts_of_both_kinds_may_overlap_in_any_order(two_threads, order):
         assert numpys(threads()) == numpys(before)
     contexts[1].__exit__(None, None, None)
     assert threads() == before
+
+
+def test_a_limit_of_the_process_itself_counts_too(monkeypatch):
+    if machine.resource is None or not machine._OWN.exists():
+        pytest.skip("no such limits here")
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (10**15, 10**15))
+    some = free_memory()
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (1, 1))
+    assert some is not None and some > 0 and free_memory() == 0
