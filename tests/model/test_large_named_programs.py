@@ -49,3 +49,20 @@ def test_what_takes_long_is_said_before(monkeypatch: pytest.MonkeyPatch) -> None
     program = ao.programs.side_observations(np.linspace(0, 1, 2_000), diags_array(np.ones(2_000)))
     with pytest.warns(ao.SlowWarning, match=r"2,000 arms that show 2,000: solving takes about"):
         ao.solve(program)
+
+
+def test_tables_of_side_observations_that_do_not_fit_are_refused_before_they_are_listed():
+    k = 10**6
+    with pytest.raises(
+        ao.InvalidInstance,
+        match=r"^variances: listing what 1,000,000 arms show, .* would take .*B of memory",
+    ):
+        ao.programs.side_observations(np.arange(k) / k, np.broadcast_to(1.0, (k, k)))
+
+
+def test_small_numbers_that_do_not_fit_as_doubles_are_refused():
+    with pytest.raises(
+        ao.InvalidInstance,
+        match=r"^arms: 30,000,000,000,000 entries of type bool as doubles would take 300 TB",
+    ):
+        ao.programs.semi_bandit(np.broadcast_to(True, (10**12, 30)), np.ones(30))

@@ -289,10 +289,14 @@ def test_where_no_processes_can_be_started_rows_are_solved_all_the_same():
 
 def test_batches_that_do_not_fit_are_refused_and_long_ones_said_before(monkeypatch):
     huge = np.broadcast_to(np.arange(3.0), (10**13, 3))
-    with pytest.raises(ao.InvalidInstance, match="^gaps: solving for 30,000,000,000,000 entries would take 1.44 PB of memory, but"):
+    with pytest.raises(
+        ao.InvalidInstance, match=r"^gaps: solving for 30,000,000,000,000 entries would take 1\.44 PB of"
+    ):
         solve_many(np.eye(3), huge)
-    with pytest.raises(ao.InvalidInstance, match="^arms: solving for 90,000,000,000,000 entries would take"):
+    with pytest.raises(ao.InvalidInstance, match=r"^arms: solving for 90,000,000,000,000 entries would take"):
         solve_many(np.broadcast_to(np.eye(3), (10**13, 3, 3)), [[0.0, 1.0, 1.0]])
     monkeypatch.setattr(batch_input, "_LONG", 1e-6)
-    with pytest.warns(ao.SlowWarning, match="^solve_many: 2 rows of 3 arms take about .* or more; callback= shows how far it is"):
+    with pytest.warns(
+        ao.SlowWarning, match=r"^solve_many: 2 rows of 3 arms take about .* or more; callback= shows how far it is"
+    ):
         solve_many(np.eye(3), [[0, 1, 1], [0, 1, 2]])
