@@ -76,19 +76,23 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
     return {"iterations": steps}
 
 
-def _say_if_long(problem: Canonical, count: int) -> None:
-    """What so many variables take at once."""
+def _say_if_long(problem: Canonical, count: int) -> bool:
+    """What so many variables take at once, where that is long: then true."""
     limits = problem.limits
     assert limits is not None
     entries = problem.rank * (problem.rank + 1) // 2
-    sparse = by_entries(problem.rank, count, len(limits.values))
-    each = _SECONDS_A_VARIABLE + _SECONDS_OF_ENTRIES * entries**2 if sparse else _SECONDS_OF_PAIRS * count**2
+    each = (
+        _SECONDS_A_VARIABLE + _SECONDS_OF_ENTRIES * entries**2
+        if by_entries(problem.rank, limits)
+        else _SECONDS_OF_PAIRS * count**2
+    )
     seconds = each * count
     if seconds > _LONG:
         warn_caller(
             f"{count:,} arms under {len(limits.room):,} linear constraints: solving takes about {duration_text(seconds)}",
             SlowWarning,
         )
+    return seconds > _LONG
 
 
 def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntArray, found: limited.Triple) -> Bounds:
@@ -270,14 +274,15 @@ def generate(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) 
     assert problem.limits is not None
     if not few and nothing_is_enough(problem, monitor, playable):
         return {"iterations": 0, "passes": 1}
-    if few or (len(playable) <= _MANY and by_entries(problem.rank, len(playable), len(problem.limits.values))):
+    if few or (len(playable) <= _MANY and by_entries(problem.rank, problem.limits)):
         return {**solve(problem, monitor, _DEFAULT), "passes": 1}
     members, asked = _first_members(problem, playable, settings)
-    steps, passes, tol = 0, 0, settings.rough_gap
+    steps, passes, tol, said = 0, 0, settings.rough_gap, False
     while passes < settings.max_passes and not monitor.done:
         monitor.tick()
         rows = _rows_about(problem.limits, members)
         part = restricted(problem, members, asked, rows)
+        said = said or _say_if_long(part, len(members))
         found = limited.minimise(part, tol, monitor.tick, _DEFAULT)
         steps, passes = steps + found.steps, passes + 1
         full = replace(

@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 import allocopt as ao
+from allocopt.certify.canonical import Limits
 from allocopt.certify.reduction import reduce
-from allocopt.solvers.newton import limited, within_limits
+from allocopt.solvers.newton import curvature, limited, within_limits
 
 
 def capped(k: int, cap: float) -> ao.AllocationProgram:
@@ -55,3 +56,23 @@ def test_a_part_has_the_rows_of_its_arms_and_those_that_ask_for_some() -> None:
     whole = problem.limits.dense()
     assert (part.limits.dense() == whole[np.ix_([0, 2, 3], [0, 1])]).all()
     assert part.limits.room.tolist() == problem.limits.room[[0, 2, 3]].tolist()
+
+
+def test_rows_that_couple_all_variables_are_solved_by_arrays_of_pairs() -> None:
+    def limits(rows: sparse.csr_array) -> Limits:
+        listed = rows.tocoo()
+        n, k = rows.shape
+        return Limits(listed.row, listed.col, listed.data, np.ones(n), np.ones(n), 0.0, k)
+
+    k = 2000
+    assert curvature.by_entries(3, limits(sparse.eye_array(k, format="csr")))
+    total = sparse.csr_array(np.ones((1, k)))
+    assert curvature.by_entries(3, limits(sparse.vstack([sparse.eye_array(k), total], format="csr")))
+    many = sparse.random_array((50_000, k), density=3 / k, rng=np.random.default_rng(0), format="csr")
+    assert not curvature.by_entries(3, limits(many))
+    for rows in (many[:300], sparse.csr_array(np.random.default_rng(0).normal(size=(5, k)))):
+        weights = np.random.default_rng(1).uniform(0.1, 1.0, rows.shape[0])
+        whole = rows.toarray()
+        assert np.allclose(
+            curvature._of_rows(rows, weights), whole.T @ (weights[:, None] * whole), rtol=1e-12, atol=1e-12
+        )
