@@ -98,7 +98,8 @@ def _parallel(rows: Array, axis: Array, among: IntArray) -> NDArray[np.bool_]:
     """Which of some unit rows are along an axis; those of which one entry is another's are not looked at further."""
     column = int(np.abs(axis).argmax())
     near = np.abs(np.abs(rows[among, column]) - abs(axis[column])) <= _PARALLEL
-    found, some = near.copy(), rows[among[near]]
+    found: NDArray[np.bool_] = near.copy()
+    some = rows[among[near]]
     found[near] = np.minimum(np.abs(some - axis).max(axis=1), np.abs(some + axis).max(axis=1)) <= _PARALLEL
     return found
 

@@ -191,7 +191,7 @@ def solve_many(
     own, shared, delta, levels = instances(arms, gaps, level)
     bandits: tuple[LinearBandit, ...] = tuple(cast("Sequence[LinearBandit]", arms)) if gaps is None else ()
     n, k = delta.shape
-    say_if_long(n, *own.shape[-2:], threads)
+    say_if_long(n, k, int(own.shape[-1]), threads)
     lower, upper = np.full(n, np.nan), np.full(n, np.nan)
     allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))
     status = np.full(n, Status.FAILED, dtype=object)

@@ -6,6 +6,7 @@ A pool of copies is worse than none: it is full before it spans what matters, an
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.validation import Array, IntArray
 
@@ -33,11 +34,11 @@ def one_of_each(rows: Array) -> IntArray:
     return np.union1d(first, different)
 
 
-def _keys(rows: Array) -> Array:
+def _keys(rows: Array) -> NDArray[np.uint64]:
     """A number for each row, the same for copies; others have the same by chance, in 2^-64 of all cases."""
     mixed = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # −0 is 0
     for shift in (31, 29):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * _FACTOR
     weights = np.random.default_rng(1).integers(0, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys: Array = mixed @ weights
+    keys: NDArray[np.uint64] = mixed @ weights
     return keys
