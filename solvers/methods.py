@@ -15,7 +15,7 @@ from allocopt.base.errors import InvalidOption, SlowWarning, warn_caller
 from allocopt.base.machine import duration_text
 from allocopt.base.validation import did_you_mean
 from allocopt.certify.canonical import Canonical
-from allocopt.solvers.closed_form import no_formula
+from allocopt.solvers.closed_form import EqualGaps, no_formula, structure
 from allocopt.solvers.design import no_common_ratio
 from allocopt.solvers.settings import (
     ActiveSetSettings,
@@ -159,10 +159,13 @@ def checked_settings(method: Method, settings: Any, options: Mapping[str, Any]) 
     return method.settings(**options) if options else None
 
 
-def say_if_long(method: Method, rank: int) -> None:
+def say_if_long(method: Method, rank: int, problem: Canonical | None = None) -> None:
     """Warn before it starts where there are so many dimensions that a method's Newton matrices take long."""
     seconds = _SECONDS_OF_DIMENSIONS * rank**3
-    if method.name in _BY_MASTERS and seconds > _LONG:
+    if seconds <= _LONG:
+        return
+    designs = method.name == "closed-form" and problem is not None and isinstance(structure(problem), EqualGaps)
+    if method.name in _BY_MASTERS or designs:
         warn_caller(
             f"solving in {rank:,} dimensions takes about {duration_text(seconds)} or more; max_seconds= ends it with what is "
             "proven by then",

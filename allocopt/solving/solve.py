@@ -189,7 +189,7 @@ def _solve_in_memory(
         return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
     chosen = _choose(asked, problem)
     if max_seconds is None:
-        say_if_long(chosen, problem.rank)
+        say_if_long(chosen, problem.rank, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
     stats: dict[str, Any] = {"road": "numpy", "not_compiled": not_compiled}
     given: dict[str, Any] = {} if settings is None else {"settings": settings}

@@ -122,7 +122,9 @@ def test_very_many_dimensions_are_said_to_take_long_before_they_do(monkeypatch):
     program = ao.programs.regret(ao.instances.random_unit(3, 200))
     with pytest.warns(ao.SlowWarning, match=r"^solving in 2 dimensions takes about .* or more; max_seconds= ends it"):
         ao.solve(program)
+    with pytest.warns(ao.SlowWarning, match=r"^solving in 3 dimensions"):  # its formula needs a design
+        ao.solve(ao.programs.g_optimal(np.random.default_rng(0).normal(size=(40, 3))), road="numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ao.solve(program, max_seconds=100)
-        ao.solve(ao.programs.g_optimal(np.eye(30)))  # a formula takes no time
+        ao.solve(ao.programs.g_optimal(np.eye(30)), road="numpy")  # a formula takes no time
