@@ -61,6 +61,7 @@ REMARKS = """What is slow, and why:
   their quotient and the canonical arrays of features and targets: about 1 GB for a million arms, twice that for top_m with m = 3.
 - The HTML report solves again without each of the arms in use, and draws pictures; it keeps the canonical arrays of all arms.
 - `side_observations` of a million arms solves linear programs with as many variables.
+- `ContextualBandit` looks at every context by itself, in some 60 µs: that is most of the rows with 333,333 contexts of three arms.
 """
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.errors import MethodUnavailable
 from allocopt.base.tolerances import EPS
@@ -71,28 +72,36 @@ def _directions(problem: Canonical) -> Directions | None:
     features, feature_length = _unit(problem.features)
     axes: list[Array] = []
     members: list[int] = []
-    for i in np.argsort(-np.abs(feature_length), kind="stable"):  # longest first: it is the cheapest of its direction
-        if not any(_parallel(features[i], axis) for axis in axes):
-            if len(axes) == r:
-                return None
-            axes.append(features[i])
-            members.append(int(i))
+    left = np.argsort(-np.abs(feature_length), kind="stable")  # longest first: it is the cheapest of its direction
+    while len(left):
+        if len(axes) == r:
+            return None
+        axes.append(features[left[0]])
+        members.append(int(left[0]))
+        left = left[~_parallel(features, axes[-1], left)]
     if len(axes) < r:
         return None  # directions that differ by less than the tolerance for parallel ones
     targets, target_length = _unit(problem.targets)
     best = np.full(r, -1)
-    ratios = np.zeros(r)
+    ratios, placed = np.zeros(r), np.zeros(len(targets), dtype=bool)
+    everything = np.arange(len(targets))
     for n, axis in enumerate(axes):
-        along = np.flatnonzero([_parallel(t, axis) for t in targets])
+        along = everything[_parallel(targets, axis, everything)]
         if len(along):
             j = int(along[np.argmax(np.abs(target_length[along]))])
             best[n], ratios[n] = j, abs(target_length[j] / feature_length[members[n]])
-    placed = sum(any(_parallel(t, axis) for axis in axes) for t in targets)
-    return Directions(np.array(members), best, ratios) if placed == len(targets) else None
+            placed[along] = True
+    return Directions(np.array(members), best, ratios) if placed.all() else None
 
 
-def _parallel(one: Array, other: Array) -> bool:
-    return bool(min(np.abs(one - other).max(), np.abs(one + other).max()) <= _PARALLEL)
+def _parallel(rows: Array, axis: Array, among: IntArray) -> NDArray[np.bool_]:
+    """Which of some unit rows are along an axis; those of which one entry is another's are not looked at further."""
+    column = int(np.abs(axis).argmax())
+    near = np.abs(np.abs(rows[among, column]) - abs(axis[column])) <= _PARALLEL
+    found: NDArray[np.bool_] = near.copy()
+    some = rows[among[near]]
+    found[near] = np.minimum(np.abs(some - axis).max(axis=1), np.abs(some + axis).max(axis=1)) <= _PARALLEL
+    return found
 
 
 def _equal_gaps(problem: Canonical) -> EqualGaps | None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from allocopt.base.errors import InvalidOption
+from allocopt.base.errors import InvalidOption, SlowWarning, warn_caller
+from allocopt.base.machine import duration_text
 from allocopt.base.validation import did_you_mean
 from allocopt.certify.canonical import Canonical
-from allocopt.solvers.closed_form import no_formula
+from allocopt.solvers.closed_form import EqualGaps, no_formula, structure
 from allocopt.solvers.design import no_common_ratio
 from allocopt.solvers.settings import (
     ActiveSetSettings,
@@ -30,7 +31,11 @@ from allocopt.solvers.settings import (
     weights_by_blocks,
 )
 
-__all__ = ["AUTO", "AUTO_BY_BLOCKS", "METHODS", "Method", "backend", "checked_settings"]
+__all__ = ["AUTO", "AUTO_BY_BLOCKS", "METHODS", "Method", "backend", "checked_settings", "say_if_long"]
+
+_SECONDS_OF_DIMENSIONS = 1.5e-7  # times the cube of their number: masters of random arms, as measured from 100 to 300
+_BY_MASTERS = ("interior-point", "active-set", "design", "streaming")
+_LONG = 30.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -152,3 +157,17 @@ def checked_settings(method: Method, settings: Any, options: Mapping[str, Any]) 
             raise InvalidOption(f"{name}: expected it as a keyword or as a part of settings, got both")
         return settings
     return method.settings(**options) if options else None
+
+
+def say_if_long(method: Method, rank: int, problem: Canonical | None = None) -> None:
+    """Warn before it starts where there are so many dimensions that a method's Newton matrices take long."""
+    seconds = _SECONDS_OF_DIMENSIONS * rank**3
+    if seconds <= _LONG:
+        return
+    designs = method.name == "closed-form" and problem is not None and isinstance(structure(problem), EqualGaps)
+    if method.name in _BY_MASTERS or designs:
+        warn_caller(
+            f"solving in {rank:,} dimensions takes about {duration_text(seconds)} or more; max_seconds= ends it with what is "
+            "proven by then",
+            SlowWarning,
+        )

@@ -145,7 +145,8 @@ def path_arms(
             raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
         return replace(
-            _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths"), source=source
+            _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths", "k_best"),
+            source=source,
         )
     if paths.acyclic:
         if paths.count() > most:
@@ -269,8 +270,10 @@ def _theta(G: Any, edges: Sequence[tuple[Any, ...]], weight: str) -> Array | Non
     return frozen(-values)
 
 
-def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str) -> GraphArms:
-    listed = list(_patiently(islice(sets, limit + 1), limit, what))
+def _incidence(
+    family: Incidence, sets: Iterable[list[int]], theta: Array | None, limit: int, what: str, argument: str = "limit"
+) -> GraphArms:
+    listed = list(_patiently(islice(sets, limit + 1), limit, what, argument))
     if len(listed) > limit:
         raise _too_many(f"more than {limit} {what}", limit)
     check_memory(3 * 8 * len(listed) * family.dim, f"G: {len(listed)} arms of {family.dim} entries", InvalidInstance)
@@ -278,7 +281,7 @@ def _incidence(family: Incidence, sets: Iterable[list[int]], theta: Array | None
     return GraphArms(frozen(np.array([x for x, _ in rows])), tuple(label for _, label in rows), family.edges, theta)
 
 
-def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[list[int]]:
+def _patiently(sets: Iterable[list[int]], limit: int, what: str, argument: str) -> Iterator[list[int]]:
     """The same; after a second, the time for as many as the limit allows is said, or refused if it is more than `PATIENCE`."""
     started, judged = time.perf_counter(), False
     for count, found in enumerate(sets, 1):
@@ -291,12 +294,14 @@ def _patiently(sets: Iterable[list[int]], limit: int, what: str) -> Iterator[lis
         speed = f"about {duration_text(whole)} ({count / seconds:.3g} a second)"
         if whole > PATIENCE:
             able = max(1, int(PATIENCE * count / seconds))
+            instead = (
+                f"set a limit of at most {able}, ask for the k best," if argument == "limit" else f"ask for {able}"
+            )
             raise InvalidInstance(
-                f"limit: listing up to {limit} {what} of this graph would take {speed}; set a limit of at most {able}, "
-                "ask for the k best, or use an oracle"
+                f"{argument}: listing up to {limit} {what} of this graph would take {speed}; {instead} or use an oracle"
             )
         if whole > _LONG:
-            warn_caller(f"limit: listing up to {limit} {what} of this graph takes up to {speed}", SlowWarning)
+            warn_caller(f"{argument}: listing up to {limit} {what} of this graph takes up to {speed}", SlowWarning)
 
 
 def _simple_paths(paths: Paths) -> Iterator[list[int]]:

@@ -18,8 +18,8 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from allocopt.actions.oracle_spanner import OracleSpanner, oracle_spanner
 from allocopt.actions.oracles import Oracle
-from allocopt.base.errors import InvalidInstance, InvalidOption
-from allocopt.base.machine import single_threaded
+from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning, warn_caller
+from allocopt.base.machine import duration_text, single_threaded
 from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import RANK
 from allocopt.base.validation import Array, ArrayLike, IntArray, matrix, positive_number
@@ -36,6 +36,7 @@ _REFRESH = 32.0
 """Sum of the swap factors after which the updated coefficients are computed afresh: an update rounds by about 1e-16
 times its factor and these errors add up, so 32 keeps them near 1e-14, far below the slack."""
 
+_SECONDS_A_STEP, _LONG = 1.5e-9, 10.0  # of each arm, direction and coordinate, as measured; what is announced
 _MOST_SHOWN = 12  # of its arms in a text
 
 
@@ -118,6 +119,7 @@ def barycentric_spanner(arms: Oracle | ArrayLike, C: float | None = None) -> Spa
     points = matrix("arms", arms, InvalidInstance)
     if not points.any():
         raise InvalidInstance(f"arms: expected at least one arm that is not zero, got none in {len(points)} row(s)")
+    _say_if_long(*points.shape)
     with single_threaded():  # all steps are bound by memory; threads would only wait for each other
         rows, exponents = equilibrated(points)
         sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -127,6 +129,15 @@ def barycentric_spanner(arms: Oracle | ArrayLike, C: float | None = None) -> Spa
         indices, coefficients, swaps = _swap_until(start, first, bound * (1 + _SLACK))
     coefficients[indices] = np.eye(len(indices))
     return Spanner(indices, coefficients, float(max(coefficients.max(), -coefficients.min())), swaps)
+
+
+def _say_if_long(k: int, d: int) -> None:
+    """Warn before it starts where it takes long: every direction is taken out of all arms."""
+    seconds = _SECONDS_A_STEP * k * d * d
+    if seconds > _LONG:
+        warn_caller(
+            f"barycentric_spanner: {k:,} arms in {d} dimensions will take about {duration_text(seconds)}", SlowWarning
+        )
 
 
 def _bound(C: object) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.base.errors import AllocoptError
+from allocopt.base.machine import check_memory
 
 __all__ = ["NotAnArray", "as_array", "as_doubles", "entries", "first_changed", "place", "unchanging"]
 
@@ -25,6 +26,7 @@ Doubles = NDArray[np.float64]
 _WHOLE = 2.0**53
 """Up to here every whole number is a double."""
 _NESTED = 4  # levels of lists that are looked through for masked arrays: one more than any argument has
+_MANY, _BYTES = 10**6, 10.0  # entries from which their size as doubles is looked at, and what each takes
 MASKED = "a masked array; fill or drop the masked entries first"
 
 
@@ -74,6 +76,8 @@ def as_doubles(name: str, raw: Raw, error: type[AllocoptError], *, given: object
     ``given`` is what the array was made from: lists of whole numbers and floats are rounded before anyone sees their array.
     Rows are counted from ``first_row``.
     """
+    if raw.dtype != np.float64 and raw.size > _MANY:
+        check_memory(_BYTES * raw.size, f"{name}: {raw.size:,} entries of type {raw.dtype} as doubles", error)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         doubles = np.asarray(raw, dtype=np.float64)
     changed = first_changed(raw, doubles)

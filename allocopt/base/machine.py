@@ -14,6 +14,11 @@ import threadpoolctl
 
 from allocopt.base.errors import AllocoptError
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 __all__ = [
     "available_cores",
     "check_memory",
@@ -26,16 +31,21 @@ __all__ = [
 
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/statm")
 _SHARE = 0.9  # of the free memory that one array may take: the rest is needed while it is made
 
 
 def free_memory() -> int | None:
-    """Bytes that this process could still take without swapping, within the limit of its group; None where nobody says."""
+    """Bytes that this process could still take, within its limit and that of its group; None where nobody says."""
     found = [1024 * int(line.split()[1]) for line in _lines(_MEMORY) if line.startswith(("MemAvailable:", "SwapFree:"))]
     free = [sum(found)] if found else []
     limit, used = (next(iter(_lines(_GROUP / name)), "") for name in ("memory.max", "memory.current"))
     if limit.strip().isdigit() and used.strip().isdigit():
         free.append(max(int(limit) - int(used), 0))
+    most = -1 if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    pages = next(iter(_lines(_OWN)), "").partition(" ")[0]
+    if most > 0 and most != resource.RLIM_INFINITY and pages:
+        free.append(max(most - int(pages) * resource.getpagesize(), 0))
     return min(free) if free else None
 
 
@@ -120,9 +130,19 @@ class _Limited:
                     limited = not (shared or _is_numpys(blas.filepath))
                 wanted = 1 if limited else before
                 if blas.num_threads != wanted:
-                    blas.set_num_threads(wanted)
+                    _set_threads(blas, wanted)
             if not any(self.inside.values()):
                 self.before.clear()
+
+
+def _set_threads(blas: threadpoolctl.LibController, number: int) -> None:
+    """Set it whoever set it last: from version 3.8 on threadpoolctl ignores all threads but that one, as long as it lives."""
+    let_go = getattr(blas, "clear_controlling_thread", None)
+    if let_go is not None:
+        let_go(force=True)
+    blas.set_num_threads(number)
+    if let_go is not None:
+        let_go(force=True)
 
 
 def _is_numpys(path: str) -> bool:

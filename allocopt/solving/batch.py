@@ -12,24 +12,23 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.base.conversion import NotAnArray, as_array, as_doubles
 from allocopt.base.errors import InvalidInstance, InvalidOption
 from allocopt.base.machine import available_cores
 from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import DEFAULT_TOL
-from allocopt.base.validation import Array, ArrayLike, frozen, in_range, positive_number, whole_number
+from allocopt.base.validation import Array, ArrayLike, in_range, positive_number, whole_number
 from allocopt.certify.verdict import recertify
 from allocopt.linear.assumptions import Assumption, assuming
 from allocopt.linear.floating import GAP_ERROR
-from allocopt.model.arms import open_store
 from allocopt.model.arms.survey import surveyed
-from allocopt.model.bandit import LinearBandit, arm_matrix
+from allocopt.model.bandit import LinearBandit
 from allocopt.model.programs import at_level, regret
 from allocopt.model.solution import Solution, Status
 from allocopt.model.tables import Table, Tabular
 from allocopt.solving.allocator import MOST_ARMS, why_not_compiled
 from allocopt.solving.compiled_rows import in_units, quotient_rows
 from allocopt.solving.ordinary_rows import Rows
+from allocopt.solving.roads.batch_input import instances, say_if_long, variances_of
 from allocopt.solving.roads.machine_code import compiled_kernel, say_if_slow
 
 __all__ = ["BatchSolution", "solve_many"]
@@ -189,9 +188,10 @@ def solve_many(
     threads = available_cores() if workers is None else whole_number("workers", workers, least=1)
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function, got a {type(callback).__name__}")
-    own, shared, delta, levels = _instances(arms, gaps, level)
+    own, shared, delta, levels = instances(arms, gaps, level)
     bandits: tuple[LinearBandit, ...] = tuple(cast("Sequence[LinearBandit]", arms)) if gaps is None else ()
     n, k = delta.shape
+    say_if_long(n, k, int(own.shape[-1]), threads)
     lower, upper = np.full(n, np.nan), np.full(n, np.nan)
     allocation, multipliers = np.zeros((n, k)), np.zeros((n, k))
     status = np.full(n, Status.FAILED, dtype=object)
@@ -209,7 +209,7 @@ def solve_many(
         codes = np.zeros(n, dtype=np.int64)
         gap_error = GAP_ERROR if bandits else 0.0
         sets = in_units(own[None] if shared else own)
-        variances = _variances(bandits, n, k)
+        variances = variances_of(bandits, n, k)
         work = _Work(kernel, sets, delta, gap_error, variances, levels, tol, allocation, multipliers, info, codes)
         _run(work, n, threads, callback)
         lower[:], upper[:] = info[:, 0], info[:, 1]
@@ -254,73 +254,6 @@ def solve_many(
         dict(sorted(assumptions.items())),
         bandits,
     )
-
-
-def _instances(arms: Any, gaps: Any, level: float) -> tuple[Any, bool, Array, Array]:
-    """Arms as an array (k, d) or a store if they are shared, else as an array (n, k, d); gaps (n, k) and levels (n,)."""
-    if isinstance(arms, Sequence) and len(arms) and all(isinstance(b, LinearBandit) for b in arms):
-        if gaps is not None:
-            raise InvalidInstance("gaps: expected none, as bandits bring their own")
-        for i, bandit in enumerate(arms):
-            if bandit.arms.shape != arms[0].arms.shape:
-                raise InvalidInstance(
-                    f"arms: expected bandits of equal shape, but bandit {i} has {bandit.arms.shape[0]} arms of "
-                    f"{bandit.arms.shape[1]} coordinates and bandit 0 has {arms[0].arms.shape[0]} of {arms[0].arms.shape[1]}"
-                )
-        sets = frozen(np.array([b.arms_in_memory for b in arms]))
-        levels = [2.0 if b.variances is not None else 2.0 * b.noise_variance for b in arms]
-        return sets, False, np.array([b.gaps for b in arms]), np.array(levels)
-    if gaps is None:
-        raise InvalidInstance("gaps: expected a matrix with one row per instance, got none")
-    delta = _numbers("gaps", gaps, (2,))
-    store = open_store(arms)
-    try:
-        dimensions = 2 if store is not None else as_array(arms).ndim
-    except NotAnArray:  # `arm_matrix` says why
-        dimensions = 2
-    shared = dimensions != 3
-    own: Any
-    shape: tuple[int, ...]
-    if store is not None:
-        own, shape = store, store.shape
-    elif shared:
-        own = arm_matrix(arms)
-        in_range("arms", own, InvalidInstance)
-        shape = own.shape
-    else:
-        own = frozen(_numbers("arms", arms, (3,)))
-        if len(own) != len(delta):
-            raise InvalidInstance(f"arms: expected {len(delta)} sets of arms, one per row of gaps, got {len(own)}")
-        shape = own.shape[1:]
-        if not shape[0] or not shape[1]:
-            raise InvalidInstance("arms: expected at least one arm with at least one coordinate, got none")
-    if delta.shape[1] != shape[0]:
-        raise InvalidInstance(f"gaps: expected {shape[0]} columns, one per arm, got {delta.shape[1]}")
-    return own, shared, delta, np.full(len(delta), level)
-
-
-def _variances(bandits: Sequence[LinearBandit], n: int, k: int) -> Array:
-    """σ² of every arm where a bandit's differ, else ones: then σ² is part of the level."""
-    found = np.ones((n, k))
-    for row, bandit in zip(found, bandits, strict=False):
-        if bandit.variances is not None:
-            row[:] = bandit.variances
-    return found
-
-
-def _numbers(name: str, value: Any, dimensions: tuple[int, ...]) -> Array:
-    """A fresh float64 array; its entries may be anything, since a bad row fails alone."""
-    try:
-        raw = as_array(value)
-    except NotAnArray as problem:
-        if "inhomogeneous" in str(problem):
-            raise InvalidInstance(f"{name}: expected rows of equal length, got ragged ones") from None
-        raise InvalidInstance(f"{name}: {problem}") from None
-    if raw.dtype.kind not in "fiub" or raw.ndim not in dimensions:
-        raise InvalidInstance(
-            f"{name}: expected an array of numbers with {dimensions[0]} dimensions, got shape {raw.shape} of type {raw.dtype}"
-        )
-    return np.array(as_doubles(name, raw, InvalidInstance, given=value), order="C")
 
 
 @dataclass(frozen=True, eq=False)

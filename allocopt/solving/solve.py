@@ -42,7 +42,7 @@ from allocopt.model.programs.instead import constant_without_theta, program_inst
 from allocopt.model.progress import Callback
 from allocopt.model.rows.sightings import sightings_of
 from allocopt.model.solution import Solution, Status, arms_in_use, noting
-from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings
+from allocopt.solvers.methods import AUTO, AUTO_BY_BLOCKS, METHODS, Method, backend, checked_settings, say_if_long
 from allocopt.solvers.monitor import Monitor, OutOfTime
 from allocopt.solvers.settings import Settings
 from allocopt.solving.answers import answer_programs, best_answer
@@ -188,6 +188,8 @@ def _solve_in_memory(
     if nothing_left(reduction):
         return nothing_to_decide(reduction, tol, {"formula": "nothing to explore", "seconds": 0.0, "road": "numpy"})
     chosen = _choose(asked, problem)
+    if max_seconds is None:
+        say_if_long(chosen, problem.rank, problem)
     monitor = Monitor(problem, chosen.name, tol, max_seconds, callback)
     stats: dict[str, Any] = {"road": "numpy", "not_compiled": not_compiled}
     given: dict[str, Any] = {} if settings is None else {"settings": settings}
@@ -320,6 +322,8 @@ def solve_streamed(
             raise SolverFailed(f"{why or 'the method stopped'} before any allocation was certified for all arms")
         return certified_over_all(problem, cast(BoundsOverAll, best), monitor.method, tol, why, stats)
 
+    if max_seconds is None:
+        say_if_long(method, problem.rank)
     if not problem.rank:
         monitor.record(problem.nothing_to_explore(), 0)
         return answer(None)

@@ -12,18 +12,19 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from allocopt.base.errors import InvalidProgram, SolverFailed
 from allocopt.base.machine import check_memory
 from allocopt.base.validation import Array
-from allocopt.certify.canonical import Canonical
+from allocopt.certify.canonical import Canonical, Limits
 from allocopt.solvers.newton.sparse_plus_few import SparsePlusFew
 
 __all__ = ["ByEntries", "Curvature", "Factor", "Whole", "by_entries"]
 
 _DAMPING = 1e-14  # of the Newton matrix's diagonal, where it is not definite
 _FEW = 300  # variables up to which arrays of all pairs are made
+_SLOWER = 100.0  # times: a multiplication of sparse matrices, beside one of BLAS
 _WORTH = 4.0  # times as many variables as entries, at least, for these to be worth their work
 
 
@@ -47,10 +48,14 @@ class Curvature(Protocol):
         """−Σ ν_j ∇²h_j + Σ w_j ∇h_j ∇h_jᵀ + diag(…) + Vᵀ diag(…) V."""
 
 
-def by_entries(rank: int, n_variables: int, n_entries: int) -> bool:
-    """Whether a problem of so many variables, whose linear constraints have so many entries, should not be made of arrays of pairs."""
-    entries = rank * (rank + 1) // 2
-    few = n_entries + n_variables * entries < n_variables**2 / 8
+def by_entries(rank: int, limits: Limits) -> bool:
+    """Whether a problem of so many variables, and such linear constraints, should not be made of arrays of pairs.
+
+    A row is eliminated, which couples all variables in it, or kept to the end, which adds a column: whichever fills less.
+    """
+    entries, n_variables = rank * (rank + 1) // 2, limits.n_variables
+    in_row = np.bincount(limits.places).astype(np.float64)
+    few = np.minimum(in_row**2, n_variables).sum() + n_variables * entries < n_variables**2 / 8
     return n_variables > max(_FEW, _WORTH * entries) and few
 
 
@@ -85,10 +90,20 @@ class Whole:
             second = (self.a @ self.a.T) * (self.products.T @ ((nu / self.g**2)[:, None] * self.products))
             matrix += 2.0 * self._by_variable(self._by_variable(second).T)
             matrix += self.slopes.T @ ((of_targets - 2.0 * nu * self.g)[:, None] * self.slopes)
-        dense = rows.toarray()
-        matrix += dense.T @ (of_rows[:, None] * dense)
+        matrix += _of_rows(rows, of_rows)
         matrix.flat[:: k + 1] += diagonal
         return _Dense(matrix)
+
+
+def _of_rows(rows: csr_array, weights: Array) -> Array:
+    """Vᵀ diag(w) V as an array, by the entries of V where these are few."""
+    in_row = np.diff(rows.indptr).astype(np.float64)
+    if (in_row**2).sum() * _SLOWER < rows.shape[0] * float(rows.shape[1]) ** 2:
+        sparse: Array = (rows.T @ (diags_array(weights) @ rows)).toarray()
+        return sparse
+    dense = rows.toarray()
+    whole: Array = dense.T @ (weights[:, None] * dense)
+    return whole
 
 
 class _Dense:

@@ -73,7 +73,7 @@ class _Problem:
         self.upper = np.full(k, np.inf) if upper is None else upper
         self.capped: IntArray = np.flatnonzero(np.isfinite(self.upper))
         self.m, self.k, self.n = len(problem.targets), k, n
-        self.curves = ByEntries if by_entries(problem.rank, k, len(limits.values)) else Whole
+        self.curves = ByEntries if by_entries(problem.rank, limits) else Whole
 
     def parts(self, stacked: Array) -> list[Array]:
         """(of targets, of variables, of upper bounds, of rows)."""

@@ -22,6 +22,7 @@ from allocopt.certify.canonical import Bounds, Canonical, whitener
 from allocopt.certify.certificate import best_scale, evaluate, tidy
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.solvers.monitor import Monitor
+from allocopt.solvers.newton.copies import one_of_each
 from allocopt.solvers.settings import ActiveSetSettings
 
 __all__ = ["is_large", "largest", "solve"]
@@ -29,6 +30,7 @@ __all__ = ["is_large", "largest", "solve"]
 _CLASSES = (1.1, 1.5, 3.0)  # prices, relative to the going rate, between which arms that may be full are one variable
 _STALLED = 2  # times as many arms that are variables of their own, after a pass that brought nothing
 _MOST = 8  # times the first number of these, at most
+_COPIES = 2000  # arms from which copies are looked for
 _SHARPER = 0.25  # part of the tolerance to which pools are solved in the end
 
 
@@ -39,6 +41,20 @@ class _Pool:
     arms: IntArray
     classes: tuple[IntArray, ...]
     targets: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Arms and targets that pools are chosen from: of copies one each. Copies that are bounded may all be needed."""
+
+    arms: IntArray
+    targets: IntArray
+
+    @classmethod
+    def of(cls, problem: Canonical) -> _Candidates:
+        several = problem.upper is not None or problem.owners is not None
+        arms = np.arange(problem.n_variables) if several else one_of_each(problem.features)
+        return cls(arms, one_of_each(problem.targets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +69,18 @@ class _Look:
 
 
 def is_large(problem: Canonical, settings: ActiveSetSettings) -> bool:
-    """Whether looks at all arms cost so much more than those at a pool that there should be few."""
-    return problem.n_variables > settings.pool_from * settings.pool * max(problem.rank, 1)
+    """Whether looks at all arms cost so much more than those at a pool that there should be few; or most arms are copies."""
+    k = problem.n_variables
+    if k > settings.pool_from * settings.pool * max(problem.rank, 1):
+        return True
+    return k > _COPIES and problem.upper is None and 2 * len(_Candidates.of(problem).arms) < k
 
 
 def solve(
     problem: Canonical, monitor: Monitor, settings: ActiveSetSettings, start: Bounds | None, inner: Callable[..., Any]
 ) -> dict[str, float]:
     """Alternate pools, solved by ``inner``, and looks at all arms, until the gap is certified or does not shrink any more."""
-    count = settings.pool * problem.rank
+    count, candidates = settings.pool * problem.rank, _Candidates.of(problem)
     if start is not None:
         monitor.record(start, 0)
     look = _first_look(problem) if start is None else _looked_at(problem, start.alpha, start.multipliers)
@@ -69,7 +88,7 @@ def solve(
     tol, sharp, pool = settings.rough_gap, _SHARPER * monitor.tol, None
     while passes <= settings.max_passes and not monitor.done:
         monitor.tick()
-        pool = _pool_of(problem, look, own, count, pool)
+        pool = _pool_of(problem, look, own, count, pool, candidates)
         known = look if start is not None or passes > 1 else None
         answer = _solved(problem, pool, known, tol, monitor, settings, inner)
         if answer is None:  # the arms of the pool do not suffice within their bounds
@@ -149,15 +168,21 @@ def _looked_at(problem: Canonical, alpha: Array, multipliers: Array) -> _Look:
     return _Look(alpha, multipliers, prices * q if q > 0 else prices / max(float(prices.max()), 1e-300), g, gap)
 
 
-def _pool_of(problem: Canonical, look: _Look, own: int, count: int, last: _Pool | None) -> _Pool:
+def _pool_of(
+    problem: Canonical, look: _Look, own: int, count: int, last: _Pool | None, candidates: _Candidates
+) -> _Pool:
     """Who is in the next pool, by the prices and constraints of the last look; arms and targets of the last pool stay in it."""
     prices, alpha = look.prices, look.alpha
     played = alpha > 0
-    targets = np.union1d(largest(look.constraints, count), _most_played(look.multipliers, count))
+    some = candidates.targets
+    targets = np.union1d(
+        some[largest(look.constraints[some], count)], some[_most_played(look.multipliers[some], count)]
+    )
     if last is not None:
         targets = np.union1d(targets, last.targets)
     if problem.upper is None:
-        arms = np.union1d(largest(prices, own), _most_played(alpha, own))
+        some = candidates.arms
+        arms = np.union1d(some[largest(prices[some], own)], some[_most_played(alpha[some], own)])
         return _Pool(arms if last is None else np.union1d(arms, last.arms), (), targets)
     finite = np.isfinite(problem.upper)
     between = played & (alpha < 0.999 * problem.upper)

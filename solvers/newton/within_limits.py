@@ -15,7 +15,7 @@ from scipy.linalg import qr
 from allocopt.base.errors import SlowWarning, SolverFailed, warn_caller
 from allocopt.base.machine import duration_text
 from allocopt.base.validation import Array, IntArray
-from allocopt.certify.canonical import Bounds, Canonical, whitener
+from allocopt.certify.canonical import Bounds, Canonical, Limits, whitener
 from allocopt.certify.certificate import evaluate
 from allocopt.linear.dense import squared_row_lengths
 from allocopt.solvers.monitor import Monitor
@@ -76,19 +76,23 @@ def solve(problem: Canonical, monitor: Monitor, settings: InteriorPointSettings)
     return {"iterations": steps}
 
 
-def _say_if_long(problem: Canonical, count: int) -> None:
-    """What so many variables take at once."""
+def _say_if_long(problem: Canonical, count: int) -> bool:
+    """What so many variables take at once, where that is long: then true."""
     limits = problem.limits
     assert limits is not None
     entries = problem.rank * (problem.rank + 1) // 2
-    sparse = by_entries(problem.rank, count, len(limits.values))
-    each = _SECONDS_A_VARIABLE + _SECONDS_OF_ENTRIES * entries**2 if sparse else _SECONDS_OF_PAIRS * count**2
+    each = (
+        _SECONDS_A_VARIABLE + _SECONDS_OF_ENTRIES * entries**2
+        if by_entries(problem.rank, limits)
+        else _SECONDS_OF_PAIRS * count**2
+    )
     seconds = each * count
     if seconds > _LONG:
         warn_caller(
             f"{count:,} arms under {len(limits.room):,} linear constraints: solving takes about {duration_text(seconds)}",
             SlowWarning,
         )
+    return seconds > _LONG
 
 
 def _report(problem: Canonical, monitor: Monitor, part: Canonical, members: IntArray, found: limited.Triple) -> Bounds:
@@ -187,17 +191,28 @@ def _embedded(count: int, members: IntArray, alpha: Array) -> Array:
     return full
 
 
-def restricted(problem: Canonical, variables: IntArray, targets: IntArray | None = None) -> Canonical:
-    """The problem of some variables, and some targets, alone."""
+def _rows_about(limits: Limits, variables: IntArray) -> IntArray:
+    """The rows that these variables are in, and those that ask for variables by themselves: all others hold without them."""
+    about = limits.room < 0
+    about[limits.places[np.isin(limits.variables, variables)]] = True
+    return np.flatnonzero(about)
+
+
+def restricted(
+    problem: Canonical, variables: IntArray, targets: IntArray | None = None, rows: IntArray | None = None
+) -> Canonical:
+    """The problem of some variables, and some targets and rows, alone; the rows are all that these variables are in."""
     limits = problem.limits
     assert limits is not None
-    if len(variables) == problem.n_variables and targets is None:
+    if len(variables) == problem.n_variables and targets is None and rows is None:
         return problem
     kept = np.flatnonzero(np.isin(limits.variables, variables))
     own = replace(
         limits, places=limits.places[kept], variables=np.searchsorted(variables, limits.variables[kept]),
         values=limits.values[kept], n_variables=len(variables),
     )  # fmt: skip
+    if rows is not None:
+        own = replace(own, places=np.searchsorted(rows, own.places), room=limits.room[rows], sizes=limits.sizes[rows])
     return replace(
         problem,
         features=problem.features[problem.rows_of(variables)],
@@ -259,21 +274,28 @@ def generate(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) 
     assert problem.limits is not None
     if not few and nothing_is_enough(problem, monitor, playable):
         return {"iterations": 0, "passes": 1}
-    if few or (len(playable) <= _MANY and by_entries(problem.rank, len(playable), len(problem.limits.values))):
+    if few or (len(playable) <= _MANY and by_entries(problem.rank, problem.limits)):
         return {**solve(problem, monitor, _DEFAULT), "passes": 1}
     members, asked = _first_members(problem, playable, settings)
-    steps, passes, tol = 0, 0, settings.rough_gap
+    steps, passes, tol, said = 0, 0, settings.rough_gap, False
     while passes < settings.max_passes and not monitor.done:
         monitor.tick()
-        part = restricted(problem, members, asked)
+        rows = _rows_about(problem.limits, members)
+        part = restricted(problem, members, asked, rows)
+        said = said or _say_if_long(part, len(members))
         found = limited.minimise(part, tol, monitor.tick, _DEFAULT)
         steps, passes = steps + found.steps, passes + 1
-        full = replace(found, multipliers=_embedded(len(problem.targets), asked, found.multipliers))
+        full = replace(
+            found,
+            multipliers=_embedded(len(problem.targets), asked, found.multipliers),
+            row_multipliers=_embedded(len(problem.limits.room), rows, found.row_multipliers),
+        )
         prices, constraints = _priced(problem, members, full)
-        count = settings.entering * max(problem.rank, 1) * (1 + passes // 4)
+        lacking = _lacks_room(part, found)
+        # where limits ask for many arms, by factors
+        count = max(settings.entering * max(problem.rank, 1) * (1 + passes // 4), len(members) // (1 if lacking else 4))
         new = _most_violated(prices, 1.0 + settings.violation, playable, members, count)
         missing = _most_violated(constraints, 1.0 + settings.violation, np.arange(len(constraints)), asked, count)
-        lacking = _lacks_room(part, found)
         if lacking and not len(new):
             new = _most_violated(prices, 0.0, playable, members, 4 * count)
         if not len(new) and not len(missing):
@@ -283,7 +305,7 @@ def generate(problem: Canonical, monitor: Monitor, settings: ActiveSetSettings) 
             tol = monitor.tol
             continue
         monitor.report(
-            _embedded(problem.n_variables, members, found.alpha), full.multipliers, passes, found.row_multipliers
+            _embedded(problem.n_variables, members, found.alpha), full.multipliers, passes, full.row_multipliers
         )
         members, asked = np.union1d(members, new), np.union1d(asked, missing)
         tol = monitor.tol if found.gap < settings.close_gap and len(new) + len(missing) < count else settings.rough_gap

@@ -282,6 +282,10 @@ def test_listing_that_would_take_minutes_is_refused_after_a_moment(monkeypatch):
         InvalidInstance, match=r"limit: listing up to 24 matchings .* would take about .* a second\); set a limit"
     ):
         graphs.matching_arms(whole)
+    with pytest.raises(
+        InvalidInstance, match=r"k_best: listing up to 9 paths .* a second\); ask for 1 or use an oracle"
+    ):
+        graphs.path_arms(nx.grid_2d_graph(4, 4), (0, 0), (3, 3), k_best=9)
     monkeypatch.setattr(graphs, "PATIENCE", 1e9)
     monkeypatch.setattr(graphs, "_LONG", 1e9)
     assert len(graphs.matching_arms(whole).arms) == 24

@@ -15,7 +15,7 @@ from scipy.linalg import hadamard
 
 from allocopt.actions import spanner as module
 from allocopt.actions.spanner import Spanner, barycentric_spanner
-from allocopt.base.errors import InvalidInstance, InvalidOption
+from allocopt.base.errors import InvalidInstance, InvalidOption, SlowWarning
 from allocopt.base.validation import Array
 
 ROUNDING = 1e-12  # a few times RANK: what may be missing from an arm, relative to the terms of its sum
@@ -353,3 +353,9 @@ def test_a_bound_below_one_or_no_number_is_refused(C: object) -> None:
 def test_arms_that_span_nothing_or_are_no_matrix_are_refused(arms: object, message: str) -> None:
     with pytest.raises(InvalidInstance, match="^arms: .*" + message):
         barycentric_spanner(arms)
+
+
+def test_what_takes_long_is_said_before(monkeypatch):
+    monkeypatch.setattr(module, "_LONG", 1e-12)
+    with pytest.warns(SlowWarning, match="^barycentric_spanner: 3 arms in 2 dimensions will take about"):
+        barycentric_spanner([[1, 0], [0, 1], [1, 1]])

@@ -62,6 +62,25 @@ def test_contexts_that_overlap_in_threads_leave_nothing_behind(two_threads):
     assert threads() == two_threads
 
 
+def test_contexts_of_different_threads_that_are_alive_hold_and_leave_nothing_behind(two_threads):
+    """threadpoolctl itself listens to one thread only, as long as that lives."""
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:
+        first, second = single_threaded(), single_threaded()
+        one.submit(first.__enter__).result()
+        assert set(threads().values()) == {1}
+        another.submit(second.__enter__).result()
+        one.submit(first.__exit__, None, None, None).result()
+        assert set(threads().values()) == {1}
+        another.submit(second.__exit__, None, None, None).result()
+        assert threads() == two_threads
+        with single_threaded():
+            assert set(threads().values()) == {1}
+        assert threads() == two_threads
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):  # nor do they keep others from limits of their own
+        assert set(threads().values()) == {1}
+    assert threads() == two_threads
+
+
 def test_solves_in_several_threads_leave_blas_as_it_was(two_threads):
     arms = np.random.default_rng(0).normal(size=(200, 5))
     programs = [ao.programs.regret(ao.LinearBandit(arms, np.eye(5)[i])) for i in range(5)] * 4
@@ -153,3 +172,12 @@ def test_contexts_of_both_kinds_may_overlap_in_any_order(two_threads, order):
         assert numpys(threads()) == numpys(before)
     contexts[1].__exit__(None, None, None)
     assert threads() == before
+
+
+def test_a_limit_of_the_process_itself_counts_too(monkeypatch):
+    if machine.resource is None or not machine._OWN.exists():
+        pytest.skip("no such limits here")
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (10**15, 10**15))
+    some = free_memory()
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (1, 1))
+    assert some is not None and some > 0 and free_memory() == 0

@@ -16,6 +16,7 @@ import allocopt as ao
 from allocopt.insight.instances import random_unit
 from allocopt.solving.allocator import MOST_ARMS, Allocator
 from allocopt.solving.batch import solve_many
+from allocopt.solving.roads import batch_input
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -284,3 +285,18 @@ def test_where_no_processes_can_be_started_rows_are_solved_all_the_same():
     done = subprocess.run([sys.executable, "-c", WITHOUT_PROCESSES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True"]
+
+
+def test_batches_that_do_not_fit_are_refused_and_long_ones_said_before(monkeypatch):
+    huge = np.broadcast_to(np.arange(3.0), (10**13, 3))
+    with pytest.raises(
+        ao.InvalidInstance, match=r"^gaps: solving for 30,000,000,000,000 entries would take 1\.44 PB of"
+    ):
+        solve_many(np.eye(3), huge)
+    with pytest.raises(ao.InvalidInstance, match=r"^arms: solving for 90,000,000,000,000 entries would take"):
+        solve_many(np.broadcast_to(np.eye(3), (10**13, 3, 3)), [[0.0, 1.0, 1.0]])
+    monkeypatch.setattr(batch_input, "_LONG", 1e-6)
+    with pytest.warns(
+        ao.SlowWarning, match=r"^solve_many: 2 rows of 3 arms take about .* or more; callback= shows how far it is"
+    ):
+        solve_many(np.eye(3), [[0, 1, 1], [0, 1, 2]])

@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from refusals import ARMS, THETA
 
 import allocopt as ao
 from allocopt.insight.instances import random_unit
+from allocopt.solvers import methods
 
 LARGE = random_unit(20, 2000)
 METHODS_OF_LARGE = ("interior-point", "active-set", "frank-wolfe")
@@ -113,3 +115,16 @@ def test_the_time_limit_holds_for_whether_constraints_leave_anything(monkeypatch
     assert found.status is ao.Status.FAILED and "max_seconds" in found.stats["reason"]
     assert "could not be decided" in found.stats["reason"]
     assert limits == [1e-5, pytest.approx(1e-6)]
+
+
+def test_very_many_dimensions_are_said_to_take_long_before_they_do(monkeypatch):
+    monkeypatch.setattr(methods, "_LONG", 1e-9)
+    program = ao.programs.regret(ao.instances.random_unit(3, 200))
+    with pytest.warns(ao.SlowWarning, match=r"^solving in 2 dimensions takes about .* or more; max_seconds= ends it"):
+        ao.solve(program)
+    with pytest.warns(ao.SlowWarning, match=r"^solving in 3 dimensions"):  # its formula needs a design
+        ao.solve(ao.programs.g_optimal(np.random.default_rng(0).normal(size=(40, 3))), road="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ao.solve(program, max_seconds=100)
+        ao.solve(ao.programs.g_optimal(np.eye(30)), road="numpy")  # a formula takes no time

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -292,3 +293,11 @@ def test_machine_code_of_another_version_is_not_taken(monkeypatch):
     bandit = random_unit(3, 8, seed=0)
     for _ in range(2):
         assert ao.regret_constant(bandit.arms, bandit.theta).stats["road"] == "numpy"
+
+
+def test_numba_may_be_on_its_way_in_in_another_thread(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba.core.config", types.ModuleType("numba.core.config"))
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    assert roads.why_no_machine_code() is None
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert "switched off" in roads.why_no_machine_code()

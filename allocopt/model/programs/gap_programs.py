@@ -39,6 +39,7 @@ __all__ = [
     "remaining_at_log",
 ]
 
+_PULLS_AT_ONCE = 10_000
 _ALWAYS_FEASIBLE = 0.5  # the width of optimism from which every arm at its upper bound meets its own constraint
 
 
@@ -309,11 +310,13 @@ def _in_few_bytes(counts: Array) -> Array:
 
     What is computed from them divides by log n and is in doubles again.
     """
-    most = counts.max()
-    if most >= 2**32 or (counts != np.floor(counts)).any():
+    most = float(counts.max())
+    if most >= 2**32:
         return counts
     small: Array = counts.astype(np.min_scalar_type(int(most)))
-    return small
+    # part by part: whether all are whole should not take the memory that this is to spare
+    parts = (slice(first, first + _PULLS_AT_ONCE) for first in range(0, len(counts), _PULLS_AT_ONCE))
+    return small if all(np.array_equal(small[part], counts[part]) for part in parts) else counts
 
 
 def remaining_at_log(bandit: LinearBandit, pulls: Array, log_n: float, n: int | None) -> AllocationProgram:

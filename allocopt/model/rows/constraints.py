@@ -8,13 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from allocopt.base.errors import InvalidProgram
+from allocopt.base.errors import InvalidProgram, SlowWarning, warn_caller
+from allocopt.base.machine import check_memory, duration_text
 from allocopt.base.validation import Array, IntArray, frozen, in_range, matrix, vector
 from allocopt.linear.dense import group_sums
 from allocopt.linear.floating import TINY, gamma
 
 __all__ = ["LinearConstraints"]
 
+_BYTES_OF_AN_ENTRY, _SECONDS_OF_AN_ENTRY = 100.0, 1e-6  # as measured, listing and solving
+_LONG = 10.0  # seconds
 _WANTED = (
     "expected a pair (B, b): B with a row for each constraint and a column for each arm, b with an entry for each row"
 )
@@ -70,7 +73,8 @@ class LinearConstraints:
         for name, array in (("constraints: B", entries), ("constraints: b", at_most)):
             in_range(name, np.abs(array), InvalidProgram, each=True)
         kept = np.flatnonzero(entries)
-        order = kept[np.lexsort((columns[kept], rows[kept]))]
+        place = rows[kept] * n_arms + columns[kept]
+        order = kept if (np.diff(place) > 0).all() else kept[np.argsort(place, kind="stable")]
         return cls(rows[order], columns[order], frozen(entries[order]), at_most, n_arms)
 
     @property
@@ -121,6 +125,7 @@ class LinearConstraints:
 def _entries(given: Any) -> tuple[IntArray, IntArray, Array, tuple[int, ...]]:
     """Row, column and value of every entry of B that is not 0, and its shape."""
     if hasattr(given, "tocoo") and len(getattr(given, "shape", ())) == 2:  # a matrix of scipy.sparse
+        _check_size(given.nnz)
         listed = given.tocoo(copy=True)
         listed.sum_duplicates()
         places, arms = listed.row.astype(np.int64), listed.col.astype(np.int64)
@@ -128,9 +133,19 @@ def _entries(given: Any) -> tuple[IntArray, IntArray, Array, tuple[int, ...]]:
         shape = tuple(int(n) for n in given.shape)
     else:
         dense = matrix("constraints: B", given, InvalidProgram)
+        _check_size(int(np.count_nonzero(dense)))
         places, arms = (found.astype(np.int64) for found in np.nonzero(dense))
         values, shape = dense[places, arms], dense.shape
     return places, arms, values, shape
+
+
+def _check_size(entries: int) -> None:
+    """Refuse more entries than fit into memory, and say before it starts where they take long."""
+    what = f"constraints: B: {entries:,} entries that are not 0"
+    check_memory(_BYTES_OF_AN_ENTRY * entries, what, InvalidProgram)
+    seconds = _SECONDS_OF_AN_ENTRY * entries
+    if seconds > _LONG:
+        warn_caller(f"{what}: solving takes about {duration_text(seconds)}", SlowWarning)
 
 
 def _described(given: Any) -> str:

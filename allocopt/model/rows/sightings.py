@@ -7,15 +7,21 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.base.conversion import NotAnArray, as_array
 from allocopt.base.errors import InvalidInstance
 from allocopt.base.lazy import Lazy
+from allocopt.base.machine import check_memory
 from allocopt.base.validation import Array, IntArray, frozen
 
 __all__ = ["SightedArray", "Sightings"]
 
 _MOST_ENTRIES = 10**8  # of an array that is made when somebody asks for it: 0.8 GB
+_BYTES_OF_AN_ENTRY, _AT_ONCE = (
+    80.0,
+    2**24,
+)  # of a list of what is shown, and entries of a table that are counted at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,5 +176,15 @@ def _listed(given: Any, k: int) -> tuple[IntArray, IntArray, Array]:
         raise InvalidInstance(f"variances: {problem}") from None
     if raw.shape != (k, k) or raw.dtype.kind not in "fiu":
         raise InvalidInstance(f"{wanted}, got shape {raw.shape}")
+    _check_size(raw, k)
     players, seen = (found.astype(np.int64) for found in np.nonzero(raw != np.inf))
     return players, seen, raw[players, seen].astype(np.float64)
+
+
+def _check_size(table: NDArray[Any], k: int) -> None:
+    """Refuse a table that shows too much to be listed, as soon as so much of it was seen."""
+    shown, at_once = 0, max(_AT_ONCE // max(k, 1), 1)
+    for first in range(0, k, at_once):
+        shown += int(np.count_nonzero(table[first : first + at_once] != np.inf))
+        what = f"variances: listing what {k:,} arms show, {shown:,} entries or more,"
+        check_memory(_BYTES_OF_AN_ENTRY * shown + table.size, what, InvalidInstance)

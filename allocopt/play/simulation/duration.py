@@ -28,10 +28,11 @@ def warn_if_long(experiment: Experiment, runs: int, processes: int) -> None:
         return
     each = _seconds_a_round(experiment) if experiment.compiled else _OF_A_FUNCTION
     seconds = rounds * each / max(processes, 1)
+    where = f" in each of {processes} processes" if processes > 1 else ""
     if seconds > _LONG:
         warn_caller(
             f"horizon: {runs} runs of {experiment.horizon} rounds will take about {duration_text(seconds)} "
-            f"({1 / each:.2g} rounds a second in each of {max(processes, 1)} processes); a smaller horizon, fewer runs, or "
+            f"({1 / each:.2g} rounds a second{where}); a smaller horizon, fewer runs, or "
             "blockwise=True for policies that look seldom take less, and checkpoint= keeps what is done",
             SlowWarning,
         )

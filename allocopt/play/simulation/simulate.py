@@ -174,7 +174,7 @@ def simulate(
         todo = [(rows[i], min(rows[i] + size, rows.stop)) for rows in missing for i in range(0, len(rows), size)]
         done = sum(len(c.regret) for c in chunks.values())
         processes = _checked_workers(workers, client, horizon * (runs - done))
-        warn_if_long(experiment, runs - done, processes if client is None else 1)
+        warn_if_long(experiment, runs - done, min(processes, len(todo)) if client is None else 1)
         under_way = played(experiment, todo, processes, client, limits)
         with _interruptible(lambda: done, runs, folder), contextlib.closing(under_way):
             for chunk in under_way:

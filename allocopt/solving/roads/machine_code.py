@@ -62,9 +62,9 @@ def _installed() -> bool:
 
 
 def _switched_off() -> bool:
-    config: Any = sys.modules.get("numba.core.config")
-    if config is not None:
-        return bool(config.DISABLE_JIT)
+    known: Any = getattr(sys.modules.get("numba.core.config"), "DISABLE_JIT", None)
+    if known is not None:  # another thread may be importing that module at this moment
+        return bool(known)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 

@@ -17,6 +17,8 @@ def test_a_long_simulation_is_announced_with_its_time_before_it_is_played(monkey
     monkeypatch.setattr(duration, "_seconds_a_round", lambda experiment: 3600.0)
     with pytest.warns(SlowWarning, match=r"horizon: 2 runs of 1000 rounds will take about .* (days|years)"):
         simulate("LinUCB", BANDIT, 1000, runs=2, rng=0)
+    with pytest.warns(SlowWarning, match=r"rounds a second\);"):  # one run is played by one process
+        simulate("LinUCB", BANDIT, 1000, runs=1, rng=0, workers=2)
     monkeypatch.setattr(duration, "_seconds_a_round", lambda experiment: 0.29)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
