@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.insight.plots.charts.heat_maps import heat_map
 from allocopt.insight.plots.charts.parameter_curves import family_curve
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["study_chart"]
 
 
+@spelled
 def study_chart(
     result: StudyResult, quantity: str | None = None, *, parameters: str | tuple[str, str] | None = None, **options: Any
 ) -> Figure:
