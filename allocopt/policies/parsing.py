@@ -6,12 +6,14 @@ import dataclasses
 
 from allocopt import policies
 from allocopt.base.errors import InvalidOption, MethodUnavailable
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import did_you_mean
 from allocopt.policies.base import Policy
 
 __all__ = ["parse"]
 
 
+@spelled
 def parse(text: str) -> Policy:
     """A policy from its name and, after a colon, parameters that differ from the default.
 
