@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from allocopt.base.validation import did_you_mean
 
-__all__ = ["spell_methods", "spelled", "spelled_constructor"]
+__all__ = ["parameters_that_do_not_fit", "spell_methods", "spelled", "spelled_constructor"]
 
 _MANY = 7
 """Arguments that a line still shows."""
@@ -64,6 +64,19 @@ def spell_methods(made: type) -> None:
             setattr(made, name, spelled(member))
         elif isinstance(member, classmethod | staticmethod):
             setattr(made, name, type(member)(spelled(member.__func__)))
+
+
+def parameters_that_do_not_fit(function: Callable[..., Any], given: int) -> str | None:
+    """The parameters of somebody's function, as text, if it cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of functions in C nothing is known
+        return None
+    try:
+        signature.bind(*[None] * given)
+    except TypeError:
+        return f"({', '.join(signature.parameters)})"
+    return None
 
 
 def _misfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
