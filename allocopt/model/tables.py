@@ -17,6 +17,7 @@ import numpy as np
 
 from allocopt.base.errors import MethodUnavailable
 from allocopt.base.spelling import spell_methods, spelled
+from allocopt.base.validation import whole_number
 
 __all__ = ["Table", "Tabular", "drawn"]
 
@@ -112,7 +113,7 @@ class Tabular:
     @spelled
     def to_latex(self, most: int | None = None) -> str:
         """The table for a paper, with the rules of the package booktabs; ``most``: so many rows only."""
-        return self._table().latex(most)
+        return self._table().latex(None if most is None else whole_number("most", most))
 
     def _repr_html_(self) -> str:
         return self._table().html()

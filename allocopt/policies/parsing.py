@@ -26,6 +26,8 @@ def parse(text: str) -> Policy:
         ...
     allocopt.base.errors.InvalidOption: policy UCB: unknown parameter 'b' (known: a)
     """
+    if not isinstance(text, str):
+        raise InvalidOption(f"policy: expected text such as 'UCB:a=0.5', got a {type(text).__name__}")
     name, _, listed = text.partition(":")
     kind = _policy_class(name.strip())
     known = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]  # every policy is a dataclass

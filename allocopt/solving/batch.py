@@ -124,6 +124,8 @@ class BatchSolution(Tabular):
 
     def solution(self, row: int) -> Solution:
         """One row as a `Solution`, e.g. to ``verify()`` or ``save()`` it; its bounds are computed anew."""
+        if isinstance(row, bool) or not isinstance(row, int | np.integer) or not -len(self) <= row < len(self):
+            raise InvalidOption(f"row: expected a number from 0 to {len(self) - 1}, got {row!r}")
         row = range(len(self))[row]
         if np.isnan(self.upper[row]):
             raise InvalidInstance(f"row {row} is no valid instance: {self.reasons[row]}")

@@ -71,6 +71,10 @@ def named(name: str) -> Constant:
 @spelled
 def proof_file(constant: Constant) -> Any:
     """Where a row's proof file is, as a resource of the package."""
+    if not isinstance(constant, Constant):
+        raise InvalidOption(
+            f"constant: expected one of constants.CONSTANTS, or named(...), got a {type(constant).__name__}"
+        )
     return files("allocopt.insight.constants") / "proofs" / constant.group / f"{constant.name}.json"
 
 

@@ -39,6 +39,8 @@ def study_chart(
     **options
         Those of `family_curve` or `heat_map`: ``log``, ``ax``, ``width``, and ``reference`` for curves.
     """
+    if not hasattr(result, "spec"):
+        raise InvalidOption(f"result: expected a StudyResult, got a {type(result).__name__}")
     quantity = result.spec.quantities[0] if quantity is None else quantity
     rows = result.rows(quantity)
     numeric = {name: column for name in result.spec.design.names if (column := _numbers(rows[name])) is not None}

@@ -106,6 +106,8 @@ def pulls_over_time(
 
 def _arms(result: SimulationResult, arms: Sequence[int] | None, solution: Solution) -> list[int]:
     bandit = result.bandit
+    if arms is not None and not np.iterable(arms):
+        raise InvalidOption(f"arms: expected a list of numbers of arms, got a {type(arms).__name__}")
     if arms is not None:
         chosen = [whole_number("arms", i) for i in arms]
         for i in chosen:
