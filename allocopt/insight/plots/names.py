@@ -30,7 +30,7 @@ class Room:
         figure = axes.get_figure(root=True)
         assert figure is not None
         figure.draw_without_rendering()
-        self._axes = axes
+        self._axes, self._figure = axes, figure
         self._scale = 72.0 / figure.dpi
         frame = axes.get_window_extent()
         self.frame = tuple(v * self._scale for v in (frame.x0, frame.y0, frame.x1, frame.y1))
@@ -43,10 +43,11 @@ class Room:
 
     def extent(self, words: str) -> tuple[float, float]:
         """Width and height of words, as they will be written."""
-        written = self._axes.text(0.0, 0.0, words, fontsize=_SIZE)
-        wide = float(written.get_window_extent().width)
-        written.remove()
-        return wide * self._scale, _SIZE + 1.0
+        from matplotlib.text import Text
+
+        written = Text(0.0, 0.0, words, fontsize=_SIZE)
+        written.set_figure(self._figure)
+        return float(written.get_window_extent().width) * self._scale, _SIZE + 1.0
 
     def crossed(self, box: tuple[float, float, float, float]) -> int:
         """How many of the boxes that are taken this one would cover."""
