@@ -7,6 +7,7 @@
 """
 
 import importlib
+import sys
 
 from allocopt.base.version import __version__
 
@@ -130,7 +131,7 @@ if not TYPE_CHECKING:  # or type checkers would believe in every name
         elif name in _HOME:
             value = getattr(importlib.import_module(f"allocopt.{_HOME[name]}"), name)
         else:
-            raise AttributeError(f"module 'allocopt' has no attribute {name!r}")
+            raise AttributeError(f"module 'allocopt' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
         globals()[name] = value
         return value
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.tolerances import LARGEST
 from allocopt.base.validation import positive_number, whole_number
 
@@ -135,7 +136,7 @@ def _explained(kind: type[_Record]) -> type[_Record]:
     lines = (f"{f.name} : {f.type}, default {f.default!r}\n    {f.metadata['meaning']}" for f in fields(kind))
     text = "\n".join(["", "", "Parameters", "----------", *lines, ""])
     kind.__doc__ = f"{kind.__doc__}{text}".rstrip().replace("\n", "\n    ").replace("\n        \n", "\n\n")
-    return kind
+    return spelled_constructor(kind)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from allocopt.actions.oracles import (
 )
 from allocopt.base.errors import InvalidInstance, SlowWarning, warn_caller
 from allocopt.base.machine import check_memory, duration_text
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, ArrayLike, frozen, in_range, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.program import AllocationProgram
@@ -119,6 +120,7 @@ class GraphArms(Tabular):
         return f"GraphArms(n_arms={len(self.arms)}, dim={len(self.edges)}{weighted})"
 
 
+@spelled
 def path_arms(
     G: Any, source: Hashable, target: Hashable, *, k_best: int | None = None, weight: str = "weight", limit: int = LIMIT
 ) -> GraphArms:
@@ -155,6 +157,7 @@ def path_arms(
     return replace(_incidence(paths, _simple_paths(paths), theta, most, "paths"), source=source)
 
 
+@spelled
 def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> GraphArms:
     """The spanning trees of a connected undirected graph; counted by Kirchhoff's theorem before any is listed.
 
@@ -174,6 +177,7 @@ def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) ->
     return _incidence(trees, _trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
 
 
+@spelled
 def matching_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> GraphArms:
     """The matchings with the most edges (the perfect ones, where there are any) of a bipartite graph.
 
@@ -189,6 +193,7 @@ def matching_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> Grap
     return _incidence(matchings, _matchings(matchings), _theta(G, matchings.edges, weight), most, "matchings")
 
 
+@spelled
 def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArms:
     """One arm per node: its entries in the ``n_vectors`` smoothest eigenvectors of the Laplacian (spectral bandits).
 
@@ -221,6 +226,7 @@ def spectral_arms(G: Any, n_vectors: int, *, weight: str = "weight") -> GraphArm
     return GraphArms(frozen(vectors), tuple(G.nodes), tuple(values[:wanted].tolist()), None)
 
 
+@spelled
 def subset_arms(n: int, m: int, *, theta: ArrayLike | None = None, limit: int = LIMIT) -> GraphArms:
     """The subsets of m out of n items as 0/1 vectors.
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from allocopt.base.errors import InvalidInstance, MethodUnavailable
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, matrix, vector
 
 __all__ = ["Oracle", "assignment_oracle", "list_oracle", "shortest_path_oracle", "spanning_tree_oracle"]
@@ -134,6 +135,7 @@ class Paths(Incidence):
         return tuple(reversed(path))
 
 
+@spelled
 def shortest_path_oracle(G: Any, source: Hashable, target: Hashable) -> Paths:
     """Oracle of the simple paths from ``source`` to ``target``: one column per edge, in the order of ``G.edges``.
 
@@ -216,6 +218,7 @@ class Trees(Incidence):
         return self.arm(sorted(tree))
 
 
+@spelled
 def spanning_tree_oracle(G: Any) -> Trees:
     """Oracle of the spanning trees of a connected undirected graph; exact for every direction.
 
@@ -272,6 +275,7 @@ class Assignments(Incidence):
         return math.exp(min(logarithm, 700.0))  # beyond that it leaves the range of doubles, and no list is that long
 
 
+@spelled
 def assignment_oracle(G: Any) -> Assignments:
     """Oracle of the maximum matchings (perfect ones where there are any) of a bipartite graph; always exact.
 
@@ -311,6 +315,7 @@ class ListOracle:
         return self.arms[row], row
 
 
+@spelled
 def list_oracle(arms: Any) -> ListOracle:
     """Oracle of a list of arms: for comparison with the others, and for tests.
 

@@ -10,7 +10,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from allocopt.base.validation import did_you_mean
 
-__all__ = ["spelled", "spelled_constructor"]
+__all__ = ["parameters_that_do_not_fit", "spell_methods", "spelled", "spelled_constructor"]
+
+_MANY = 7
+"""Arguments that a line still shows."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +55,30 @@ def spelled_constructor(made: type[C]) -> type[C]:
     return made
 
 
+def spell_methods(made: type) -> None:
+    """Every public method of a class is `spelled` from now on."""
+    for name, member in list(vars(made).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(made, name, spelled(member))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(made, name, type(member)(spelled(member.__func__)))
+
+
+def parameters_that_do_not_fit(function: Callable[..., Any], given: int) -> str | None:
+    """The parameters of somebody's function, as text, if it cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of functions in C nothing is known
+        return None
+    try:
+        signature.bind(*[None] * given)
+    except TypeError:
+        return f"({', '.join(signature.parameters)})"
+    return None
+
+
 def _misfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
     """What is wrong with these arguments; nothing where they fit."""
     signature = inspect.signature(function)
@@ -61,21 +88,34 @@ def _misfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[st
     except TypeError as error:
         problem = str(error)
     name = function.__qualname__.removesuffix(".__init__")
-    known = [p for p in signature.parameters if p != "self"]
+    takes = [p for p in signature.parameters.values() if p.name not in ("self", "cls") and p.name[0] != "_"]
+    takes = [p for p in takes if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    known = [p.name for p in takes]
     unknown = next((word for word in named if word not in known), None)
-    if unknown is not None:
+    if unknown is not None and not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
         hint = next(_meant(unknown, known, named), None) or did_you_mean(unknown, known)
-        return f"{name}: unknown argument {unknown!r}" + (hint or f" (known: {', '.join(known)})")
+        return f"{name}: unknown argument {unknown!r}" + (hint or (f" (known: {', '.join(known)})" if known else ""))
+    given = given[len(given) and next(iter(signature.parameters), "") in ("self", "cls") :]
+    asked = [p.name for p in takes if p.default is p.empty]
     if known[:2] in (["arms", "theta"], ["arms", "gaps"]) and given and hasattr(given[0], "theta"):
-        asked = [
-            p.name
-            for p in list(signature.parameters.values())[2:]
-            if p.default is p.empty and p.kind is not p.VAR_KEYWORD
-        ]
-        call = f"{name}({', '.join(['bandit.arms', f'bandit.{known[1]}', *asked])})"
+        call = f"{name}({', '.join(['bandit.arms', f'bandit.{known[1]}', *asked[2:]])})"
         got = type(given[0]).__name__
         return f"{name}: arms: expected a matrix of numbers and {known[1]} beside it, got a {got}; write {call}"
-    return f"{name}: {problem}; call it as {name}({', '.join(known)})"
+    by_place = [p for p in takes if p.kind is not p.KEYWORD_ONLY]
+    if len(given) <= len(by_place):
+        return f"{name}: {problem}; call it as {name}({_shown(takes, asked)})"
+    if known[:1] == ["bandit"] and not hasattr(given[0], "theta"):
+        call = f"{name}({', '.join(['LinearBandit(arms, theta)', *asked[1:]])})"
+        return f"{name}: bandit: expected a LinearBandit, got a {type(given[0]).__name__}; write {call}"
+    call = ", ".join([*(p.name for p in by_place), *(f"{p.name}=…" for p in takes if p not in by_place)])
+    most = f"at most {len(by_place)}" if by_place else "no"
+    word = "argument" if len(by_place) == 1 else "arguments"
+    return f"{name}: expected {most} {word} without a name, got {len(given)}; call it as {name}({call})"
+
+
+def _shown(takes: list[inspect.Parameter], asked: list[str]) -> str:
+    """The arguments of a call; of many only those that must be given."""
+    return ", ".join([p.name for p in takes] if len(takes) <= _MANY else [*asked, "…"])
 
 
 def _meant(word: str, known: list[str], named: dict[str, Any]) -> Iterator[str]:

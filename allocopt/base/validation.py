@@ -111,7 +111,7 @@ def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) 
         raw = entries(name, raw, error, shape)
     if raw.dtype.kind not in "fiub":
         hint = "; write its .arms" if name == "arms" and hasattr(value, "arms") else ""
-        raise error(f"{name}: expected {shape}, got {_describe(value)}{_first_entry(raw)}{hint}")
+        raise error(f"{name}: expected {shape}, got {_describe(value)}{_odd_entry(value, raw)}{hint}")
     if raw.ndim != ndim:
         raise error(f"{name}: expected {shape}, got {_describe(value)} with {raw.ndim} dimension(s)")
     doubles = as_doubles(name, raw, error, given=value)
@@ -120,9 +120,13 @@ def _converted(name: str, value: object, ndim: int, error: type[AllocoptError]) 
     return doubles
 
 
-def _first_entry(raw: np.ndarray[Any, Any]) -> str:
-    """The first entry of an array that holds something else than numbers."""
-    return f", which holds {_describe(raw.flat[0])}" if raw.ndim and raw.size else ""
+def _odd_entry(value: Any, raw: np.ndarray[Any, Any]) -> str:
+    """The first entry that is no number, of an array that holds something else than numbers."""
+    if not raw.ndim or not raw.size:
+        return ""
+    given = np.asarray(value, dtype=object).flat if isinstance(value, list | tuple) else raw.flat
+    odd = (entry for entry in given if not isinstance(entry, int | float | np.integer | np.floating))
+    return f", which holds {_describe(next(odd, raw.flat[0]))}"
 
 
 def matrix(name: str, value: object, error: type[AllocoptError]) -> Array:

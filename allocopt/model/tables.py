@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import MethodUnavailable
+from allocopt.base.spelling import spell_methods, spelled
+from allocopt.base.validation import whole_number
 
 __all__ = ["Table", "Tabular", "drawn"]
 
@@ -96,17 +98,22 @@ class Tabular:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        spell_methods(cls)
+
     def _table(self) -> Table:
         """What the result says, as a table."""
         raise NotImplementedError
 
+    @spelled
     def to_frame(self) -> Any:
         """The table as a data frame: of pandas, or of polars where only that is installed."""
         return self._table().frame()
 
+    @spelled
     def to_latex(self, most: int | None = None) -> str:
         """The table for a paper, with the rules of the package booktabs; ``most``: so many rows only."""
-        return self._table().latex(most)
+        return self._table().latex(None if most is None else whole_number("most", most))
 
     def _repr_html_(self) -> str:
         return self._table().html()

@@ -10,6 +10,7 @@ LinUCB(a=1.5, radius='log', ridge=None, norm_bound=None, delta=None)
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` loads what is asked for
@@ -74,7 +75,9 @@ NAMES = tuple(_MODULES)
 def __getattr__(name: str) -> Any:
     module = _MODULES.get(name) or _OTHERS.get(name)
     if module is None:
-        raise AttributeError(f"module 'allocopt.policies' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'allocopt.policies' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     return getattr(importlib.import_module(f"allocopt.policies.{module}"), name)
 
 

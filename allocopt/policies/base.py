@@ -75,6 +75,7 @@ import numpy as np
 from allocopt.actions.spanner import Spanner, barycentric_spanner
 from allocopt.base.compiling import COMPILED, compiled, entry
 from allocopt.base.errors import AllocoptError, InvalidInstance, InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.model.bandit import arm_matrix, checked_noise
 from allocopt.model.contexts import checked_contexts
@@ -253,6 +254,7 @@ class Policy:
         listed = ",".join(f"{name}={str(value).removesuffix('.0')}" for name, value in given)
         return type(self).__name__ + (f":{listed}" if listed else "")
 
+    @spelled
     def start(
         self, arms: Any, horizon: int, noise_variance: Any = 1.0, rng: np.random.Generator | int | None = None
     ) -> Player:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play, play_contexts
 from allocopt.policies.linear import LeastSquares, absorb, absorb_first
@@ -83,6 +84,7 @@ def _run_contexts(state: Any, ledger: Any, offers: Any, first: Any, last: Any, n
     return play_contexts(_choose, _update, state, ledger, offers, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class LinUCB(Policy):
     r"""Optimism with confidence ellipsoids.

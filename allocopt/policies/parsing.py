@@ -6,12 +6,14 @@ import dataclasses
 
 from allocopt import policies
 from allocopt.base.errors import InvalidOption, MethodUnavailable
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import did_you_mean
 from allocopt.policies.base import Policy
 
 __all__ = ["parse"]
 
 
+@spelled
 def parse(text: str) -> Policy:
     """A policy from its name and, after a colon, parameters that differ from the default.
 
@@ -24,6 +26,8 @@ def parse(text: str) -> Policy:
         ...
     allocopt.base.errors.InvalidOption: policy UCB: unknown parameter 'b' (known: a)
     """
+    if not isinstance(text, str):
+        raise InvalidOption(f"policy: expected text such as 'UCB:a=0.5', got a {type(text).__name__}")
     name, _, listed = text.partition(":")
     kind = _policy_class(name.strip())
     known = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]  # every policy is a dataclass

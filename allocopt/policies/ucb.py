@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Policy, Setting, compiled, entry, play
 
@@ -56,6 +57,7 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
     return play(_choose, _update, state, ledger, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class UCB(Policy):
     r"""The finite-armed UCB: every arm once, then the largest μ̂_x(t−1) + √(a σ² log(1 + t log² t)/T_x(t−1)).

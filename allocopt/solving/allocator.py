@@ -121,6 +121,7 @@ class Allocator:
     def __repr__(self) -> str:
         return f"Allocator(n_arms={self.n_arms}, dim={self.dim}, level={self.level:g}, tol={self.tol:g})"
 
+    @spelled
     def solve(self, gaps: ArrayLike, *, callback: Callback | None = None) -> Solution:
         r"""The certified solution for these gaps.
 

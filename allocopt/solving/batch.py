@@ -117,13 +117,14 @@ class BatchSolution(Tabular):
         }
         columns |= {"status": names, "reason": [self.reasons.get(i, "") for i in range(len(self))]}
         facts = {name.lower(): names.count(name) for name in sorted(set(names))}
-        return Table(
-            f"{len(self):,} programs", facts, columns, np.argsort(self.certified, kind="stable")[:100].tolist()
-        )
+        first = np.argsort(self.certified, kind="stable")[:100].tolist()
+        return Table(f"{len(self):,} programs", facts, columns, first)
 
     def solution(self, row: int) -> Solution:
         """One row as a `Solution`, e.g. to ``verify()`` or ``save()`` it; its bounds are computed anew."""
-        row = range(len(self))[row]
+        if row not in range(-len(self), len(self)):
+            raise InvalidOption(f"row: expected a number from 0 to {len(self) - 1}, got {row!r}")
+        row = int(row) % len(self)
         if np.isnan(self.upper[row]):
             raise InvalidInstance(f"row {row} is no valid instance: {self.reasons[row]}")
         if self.bandits:
@@ -136,8 +137,8 @@ class BatchSolution(Tabular):
 
     def __repr__(self) -> str:
         counts = {s.name: sum(t is s for t in self.status) for s in Status}
-        named = ", ".join(f"{name}={count}" for name, count in counts.items() if count)
-        return f"BatchSolution(n={len(self)}, n_arms={self.gaps.shape[1]}{', ' if named else ''}{named})"
+        named = "".join(f", {name}={count}" for name, count in counts.items() if count)
+        return f"BatchSolution(n={len(self)}, n_arms={self.gaps.shape[1]}{named})"
 
 
 @spelled

@@ -25,6 +25,7 @@ from allocopt.base.errors import (
 )
 from allocopt.base.json_data import read_json
 from allocopt.base.machine import check_memory, duration_text
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, in_range, positive_number, vector
 from allocopt.certify import referee
 from allocopt.certify.enclosure import enclose
@@ -44,6 +45,7 @@ _LONG = 60.0  # seconds of ball arithmetic that are announced
 _SMALL = 10_000  # k d² up to which the referee takes a second or two at most
 
 
+@spelled
 def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a proof file. Bounds and status are recomputed; `Solution.verify` then proves an interval.
 

@@ -10,6 +10,7 @@ from typing import Any
 from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import AllocoptError, InvalidProof, NotProven
 from allocopt.base.json_data import read_json
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import LARGEST
 from allocopt.base.validation import positive_number, whole_number
 from allocopt.insight.bounds.bound import MOST_ROUNDS, FiniteTimeBound
@@ -21,6 +22,7 @@ __all__ = ["load_bound"]
 _MOST_DIGITS = 20_000  # of the text of one fraction; d doubles together have some hundred each
 
 
+@spelled
 def load_bound(path: str | PathLike[str]) -> FiniteTimeBound:
     """Read a proof file that `FiniteTimeBound.save` wrote, and prove its claim: in rationals and balls, without a solver.
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.certify.verdict import recertify
 from allocopt.model.program import AllocationProgram
@@ -196,6 +197,7 @@ class Finding:
     difference: float | None
 
 
+@spelled
 def finding(constant: Constant, solution: Solution) -> Finding:
     """Compare what is printed with what a solution proves."""
     printed = constant.printed

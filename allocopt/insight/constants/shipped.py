@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.base.errors import InvalidFile, InvalidOption, NotProven
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import did_you_mean
 from allocopt.certify.proofs.reading import load_solution
 from allocopt.certify.referee import judge, read
@@ -50,6 +51,7 @@ class Proven:
     finding: Finding
 
 
+@spelled
 def named(name: str) -> Constant:
     """The row of a name.
 
@@ -67,11 +69,17 @@ def named(name: str) -> Constant:
     )
 
 
+@spelled
 def proof_file(constant: Constant) -> Any:
     """Where a row's proof file is, as a resource of the package."""
+    if not isinstance(constant, Constant):
+        raise InvalidOption(
+            f"constant: expected one of constants.CONSTANTS, or named(...), got a {type(constant).__name__}"
+        )
     return files("allocopt.insight.constants") / "proofs" / constant.group / f"{constant.name}.json"
 
 
+@spelled
 def proven(constant: Constant) -> Proven:
     """A row with its interval, proven anew from its proof file; no solver runs.
 
@@ -88,6 +96,7 @@ def proven(constant: Constant) -> Proven:
     return Proven(constant, solution, finding(constant, solution))
 
 
+@spelled
 def check(constant: Constant) -> list[str]:
     """What is wrong with the proof of a row, by the referee in rationals and by the certificate in doubles: nothing, if it holds."""
     try:

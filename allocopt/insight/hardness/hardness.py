@@ -311,6 +311,8 @@ class Hardness(Tabular):
 
     def compute(self, step: StepCallback | None = None, *, prove: bool = True) -> Hardness:
         """Compute every part now instead of when it is asked for; ``step`` is told what comes next."""
+        if step is not None and not callable(step):
+            raise InvalidOption(f"step: expected a function, got a {type(step).__name__}")
         tell = step or (lambda what, done, total: None)
         parts = ("proven", "best_arm", "informative", "confusing", "alternatives", "sensitivity", "warnings")
         for done, part in enumerate(parts[0 if prove else 1 :]):

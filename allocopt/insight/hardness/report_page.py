@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allocopt.base.errors import AllocoptError
+from allocopt.base.spelling import spelled
 from allocopt.base.version import __version__
 from allocopt.insight import plots
 from allocopt.insight.hardness.report import WIDTHS, Section, printable, sections
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # hardness.py itself writes the page
 __all__ = ["page"]
 
 
+@spelled
 def page(
     h: Hardness, widths: Iterable[float] = WIDTHS, additions: Sequence[Addition] = (), *, title: str = "Hardness report",
     most: int = 200, prove: bool = True, pictures: bool = True,

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import did_you_mean
 from allocopt.insight.instances.exact import (
     circle,
@@ -129,6 +130,7 @@ FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.name: family fo
 """Every family by name."""
 
 
+@spelled
 def build(name: str, **parameters: Any) -> LinearBandit:
     """The instance of a named family; its parameters are given by keyword.
 
@@ -140,6 +142,7 @@ def build(name: str, **parameters: Any) -> LinearBandit:
     return _checked(name, parameters).build(**parameters)
 
 
+@spelled
 def known_value(name: str, **parameters: Any) -> float | None:
     """c of that instance in closed form, or None where it is not known.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from allocopt.base.atomic_files import file_path, whole_file
 from allocopt.base.errors import InvalidFile, InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.insight.plots.style import (
     drawing,
 )
@@ -20,6 +21,7 @@ _FORMATS: Final = (".png", ".pdf", ".svg")
 _DPI: Final = 300
 
 
+@spelled
 def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a figure as .png (300 dpi), .pdf or .svg, completely or not at all, and close it.
 

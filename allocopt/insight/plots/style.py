@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption, MethodUnavailable
+from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, positive_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 COLUMN: Final = 3.4
 """Inches: one column of a two-column paper."""
@@ -58,6 +61,7 @@ WIDE: Final = 30.0
 NOTE: Final[dict[str, Any]] = {"fontsize": 7, "color": "#555555", "loc": "left"}
 """The line above a plot that says what its bands are."""
 _FLATTENS: Final = 10.0
+_LEAST_SPAN: Final = 1.5
 _NARROWEST, _WIDEST = 2.0, 20.0
 _STYLE: Final[dict[str, Any]] = {
     "font.size": 8.0,
@@ -166,13 +170,38 @@ def flattened(ends: Sequence[float]) -> bool:
     return len(ends) > 1 and min(ends) > 0 and max(ends) > _FLATTENS * min(ends)
 
 
+def above_noise(values: ArrayLike, tol: float = 0.0) -> Array:
+    """The positive, finite values that a solver which stops at this tolerance did not leave where there is a zero."""
+    given = np.asarray(values, dtype=np.float64)
+    positive = given[np.isfinite(given) & (given > 0)]
+    result: Array = positive[positive > max(SUPPORT, 100.0 * tol) * positive.max(initial=0.0)]
+    return result
+
+
 def set_ticks(axes: Axes) -> None:
-    """The sizes of ticks, which matplotlib would otherwise take from the user's parameters later."""
+    """The sizes of ticks, which matplotlib would otherwise take from the user's parameters later, and few numbers on a log scale."""
     for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            _few_numbers(axis)
         length = axis.get_tick_params().get("length", _STYLE["xtick.major.size"])
         axis.set_tick_params(which="major", labelsize=_STYLE["xtick.labelsize"], length=length, width=0.6)
     if not hasattr(axes, "get_zlim"):
         axes.tick_params(axis="both", which="minor", length=1.5, width=0.4)
+
+
+def _few_numbers(axis: Any) -> None:
+    """On a logarithmic axis powers of ten where two of them are seen, else a few numbers between; matplotlib's collide."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    if not 0 < _LEAST_SPAN * low < high:
+        return
+    if math.floor(math.log10(high)) > math.ceil(math.log10(low)):
+        axis.set_minor_formatter(NullFormatter())
+        return
+    digits = (1, 2, 5) if high > 4 * low else (1, 2, 3, 4, 6, 8)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: number(value) if int(f"{value:.0e}"[0]) in digits else ""))
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:
@@ -228,65 +257,6 @@ def _glyphs() -> frozenset[int]:
 
 def _drawable(character: str) -> bool:
     return ord(character) in _glyphs()
-
-
-def place_labels(
-    axes: Axes, points: Array, names: Sequence[str], distance: Sequence[float], avoid: Array, radii: Array | None = None
-) -> None:
-    """Write names beside points, each where it covers the fewest other things.
-
-    ``distance`` is how far from its point each name stands, ``avoid`` are points not to be covered, of these ``radii``; lengths
-    in typographic points.
-
-    Call it last: it measures in the final limits of the axes.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()
-    to_points = 72.0 / figure.dpi
-    obstacles = axes.transData.transform(avoid) * to_points
-    if radii is not None:
-        turn = np.linspace(0, 2 * np.pi, 25)[:-1]
-        rims = np.column_stack([np.cos(turn), np.sin(turn)])
-        obstacles = np.vstack(
-            [obstacles, *(o + 0.7 * r * rims for o, r in zip(obstacles, radii, strict=True) if r > 4)]
-        )
-    frame = axes.get_window_extent()
-    left, bottom, right, top = (v * to_points for v in (frame.x0, frame.y0, frame.x1, frame.y1))
-    boxes: list[tuple[float, float, float, float]] = []
-    here = axes.transData.transform(points) * to_points
-    for row, ((x, y), place, name, gap) in enumerate(zip(here, points, names, distance, strict=True)):
-        wide, high = 4.4 * len(name), 8.0  # about the size of 7 point text
-        best: tuple[float, float, float, str, str] | None = None
-        chosen = (0.0, 0.0, 0.0, 0.0)
-        for order, (dx, dy) in enumerate(_AROUND):
-            cx, cy = x + dx * gap, y + dy * gap
-            x0 = cx - (0.0 if dx > 0 else wide if dx < 0 else wide / 2)
-            y0 = cy - (0.0 if dy > 0 else high if dy < 0 else high / 2)
-            box = (x0, y0, x0 + wide, y0 + high)
-            outside = max(0, left - x0) + max(0, x0 + wide - right) + max(0, bottom - y0) + max(0, y0 + high - top)
-            inside = (obstacles > (x0 - 2, y0 - 2)) & (obstacles < (x0 + wide + 2, y0 + high + 2))
-            hidden = int(inside.all(axis=1).sum())
-            crossed = sum(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes)
-            reach = np.maximum(np.abs(here - (x0 + wide / 2, y0 + high / 2)) - (wide / 2, high / 2), 0.0)
-            apart = np.hypot(reach[:, 0], reach[:, 1])
-            nearer_to_another = int((apart < apart[row] - 1e-6).sum())  # points that it would seem to name
-            penalty = 20.0 * outside + 100.0 * (crossed + nearer_to_another) + 10.0 * min(hidden, 4) + 0.1 * order
-            if best is None or penalty < best[0]:
-                anchor = "left" if dx > 0 else "right" if dx < 0 else "center"
-                level = "bottom" if dy > 0 else "top" if dy < 0 else "center"
-                best, chosen = (penalty, dx * gap, dy * gap, anchor, level), box
-        assert best is not None
-        boxes.append(chosen)
-        axes.annotate(
-            name, (float(place[0]), float(place[1])), xytext=(best[1], best[2]), textcoords="offset points", fontsize=7,
-            ha=best[3], va=best[4], zorder=8,
-        )  # fmt: skip
-
-
-_NEAR: Final = ((0.8, 0.8), (0.8, -0.8), (-0.8, 0.8), (-0.8, -0.8), (0.0, 1.1), (0.0, -1.1), (1.1, 0.0), (-1.1, 0.0))
-_AROUND: Final = (*_NEAR, *((1.8 * dx, 1.8 * dy) for dx, dy in _NEAR))
-"""Directions in which a name may stand from its point, best first."""
 
 
 def number(value: float) -> str:

@@ -15,6 +15,7 @@ from allocopt.base.atomic_files import file_path
 from allocopt.base.errors import InvalidFile, InvalidInstance, MethodUnavailable
 from allocopt.base.long_runs.cluster import check_client, results_in_order
 from allocopt.base.machine import single_threaded
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, IntArray, whole_number
 from allocopt.model.arms import blocks
 from allocopt.model.arms.dask_chunks import Chunk, data_here, futures_in, groups, read_group
@@ -236,6 +237,7 @@ def _scan_group(
         ]
 
 
+@spelled
 def dask_npy(path: str | Path, chunk_rows: int | None = None) -> Any:
     """A Dask array over a .npy file that every worker can see: each worker maps its own part of the file.
 

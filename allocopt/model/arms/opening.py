@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.base.conversion import NotAnArray, as_array, as_doubles, unchanging
 from allocopt.base.errors import InvalidInstance
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.model.arms import blocks
 from allocopt.model.arms.listed import ListedArms
@@ -23,6 +24,7 @@ SHARED = 2_000_000
 MANY = 10_000  # arms that such a set has at least: a few arms of very many coordinates are another problem
 
 
+@spelled
 def open_store(arms: Any) -> ArmStore | None:
     """A store for arms that are large or live elsewhere; None for all others, which are simply arrays.
 

@@ -15,6 +15,7 @@ import numpy as np
 from allocopt.base.atomic_files import file_path, whole_file
 from allocopt.base.errors import AllocoptError, InvalidFile, InvalidOption, MethodUnavailable
 from allocopt.base.json_data import read_json
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, IntArray, vector, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
@@ -269,6 +270,7 @@ def _parquet(result: SimulationResult) -> bytes:
     return content
 
 
+@spelled
 def load_simulation(path: str | PathLike[str]) -> SimulationResult:
     """Read what `SimulationResult.save` wrote."""
     source = file_path(path)

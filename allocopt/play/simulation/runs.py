@@ -16,6 +16,7 @@ from allocopt.base.long_runs.cluster import cluster_outcomes, connected, shared
 from allocopt.base.long_runs.identity import check_same, versions
 from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.long_runs.processes import finished_results, results_of
+from allocopt.base.spelling import parameters_that_do_not_fit
 from allocopt.base.validation import IntArray
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
@@ -222,10 +223,12 @@ def _play_interpreted(
     arms = setting.arms.copy()
     arms.flags.writeable = False  # a user's policy must not change the arms that the other runs use
     told = setting.noise_variance if setting.variances is None else setting.variances
+    _check_call(name, experiment.policy, "start", "arms, horizon, noise_variance, rng")
     player = experiment.policy.start(arms, setting.horizon, told, own)
-    for method in ("choose", "update"):
+    for method, takes in (("choose", ""), ("update", "arm, reward")):
         if not callable(getattr(player, method, None)):
             raise InvalidOption(f"policy {name}: expected start() to return a player with {method}(), got {player!r}")
+        _check_call(name, player, method, takes)
     for t in range(1, setting.horizon + 1):
         arm = checked_arm(name, player.choose(), setting.n_arms, t)
         if environment is None:
@@ -241,3 +244,10 @@ def _play_interpreted(
     if not isinstance(phases, tuple | list) or not all(isinstance(p, Phase) for p in phases):
         raise InvalidOption(f"policy {name}: expected the player's phases to be Phase records, got {phases!r}")
     return tuple(phases)
+
+
+def _check_call(name: str, owner: Any, method: str, takes: str) -> None:
+    """Refuse a method of a user's policy that cannot be called as it will be."""
+    parameters = parameters_that_do_not_fit(getattr(owner, method), len(takes.split(", ")) if takes else 0)
+    if parameters is not None:
+        raise InvalidOption(f"policy {name}: expected {method}({takes}), got {method}{parameters}")

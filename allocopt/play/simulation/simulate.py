@@ -26,7 +26,7 @@ from allocopt.base.errors import Interrupted, InvalidOption
 from allocopt.base.long_runs.children import Limits
 from allocopt.base.long_runs.own_code import check_unchanged
 from allocopt.base.machine import available_cores
-from allocopt.base.spelling import spelled
+from allocopt.base.spelling import parameters_that_do_not_fit, spelled
 from allocopt.base.validation import IntArray, positive_number, whole_number
 from allocopt.model.bandit import LinearBandit
 from allocopt.model.contexts import ContextualBandit
@@ -148,6 +148,8 @@ def simulate(
     runs = _checked_runs(runs, len(grid) + bandit.n_arms * (len(grid) if keep else 1))
     if environment is not None and not callable(environment):
         raise InvalidOption(f"environment: expected a function of (arm, t, rng), got a {type(environment).__name__}")
+    if environment is not None and (parameters := parameters_that_do_not_fit(environment, 3)) is not None:
+        raise InvalidOption(f"environment: expected a function of (arm, t, rng), got one of {parameters}")
     if callback is not None and not callable(callback):
         raise InvalidOption(f"callback: expected a function of (done, runs, seconds), got a {type(callback).__name__}")
     if checkpoint is not None and not isinstance(checkpoint, str | PathLike):

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Setting
 from allocopt.policies.field.batches import Batch, BatchPolicy, BatchState, next_batch
@@ -40,6 +41,7 @@ from allocopt.policies.field.phased_elimination import g_optimal_design
 __all__ = ["E4"]
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class E4(BatchPolicy):
     r"""Explore, estimate, eliminate, exploit.

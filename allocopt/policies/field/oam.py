@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.levels import f_n
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_contexts
@@ -169,6 +170,7 @@ def _run_contexts(state: Any, ledger: Any, offers: Any, first: Any, last: Any, n
     return play_contexts(_choose, _update, state, ledger, offers, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class OAM(Policy):
     r"""Optimal allocation matching, with contexts or without.

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.estimated_program import allocation_at, gaps_below, leads_by_far
@@ -103,6 +104,7 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
     return play(_choose, _update, state, ledger, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class OSSB(Policy):
     r"""Optimal sampling for structured bandits.

@@ -14,6 +14,7 @@ import numpy as np
 
 from allocopt.actions.spanner import barycentric_spanner
 from allocopt.base.errors import InvalidOption, SolverFailed
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.programs import g_optimal
 from allocopt.policies.base import Setting
@@ -25,6 +26,7 @@ __all__ = ["PhasedElimination", "g_optimal_design"]
 _TOL = 1e-6  # of the designs: pulls are rounded up to whole numbers anyway
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class PhasedElimination(BatchPolicy):
     r"""Phased elimination with G-optimal exploration.

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play
 from allocopt.policies.field.alternatives import Alternatives, find_alternatives
@@ -172,6 +173,7 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
     return play(_choose, _update, state, ledger, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class SOLID(Policy):
     r"""Primal–dual incremental exploration.

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption, SolverFailed
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.policies.base import PAUSE, Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linucb import spanner_note
@@ -170,6 +171,7 @@ def _run_blocks(state: Any, ledger: Any, first: Any, last: Any, decisions: Any, 
     return play_blocks(_choose, rounds_to_stay, learn_block, state, ledger, first, last, decisions, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class AllocationTracking(Policy):
     r"""Solve for the estimates, play what remains of the solution while information pays, and look again.

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import SolverFailed
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.tolerances import TIE
 from allocopt.base.validation import Array, IntArray, positive_number
 from allocopt.model.levels import f_n, g_n
@@ -106,6 +107,7 @@ def _run(state: Any, ledger: Any, first: Any, last: Any, noise: Any, rng: Any) -
     return play(_choose, _update, state, ledger, first, last, noise, rng)
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class EndOfOptimism(Policy):
     r"""The paper's optimal policy: warm-up on a spanner, then the allocation T_n(Δ̂), and UCB if something looks wrong.

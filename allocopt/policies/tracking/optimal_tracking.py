@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled_constructor
 from allocopt.base.validation import IntArray, positive_number
 from allocopt.policies.base import Phase, Policy, Setting, compiled, entry, play, play_blocks
 from allocopt.policies.linucb import spanner_note
@@ -116,6 +117,7 @@ class TrackingCounters:
     """How often another arm became the best estimated one."""
 
 
+@spelled_constructor
 @dataclass(frozen=True)
 class OptimalTracking(Policy):
     r"""Explore what the lower bound demands, where it costs least, and only while it pays.

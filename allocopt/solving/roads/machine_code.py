@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from allocopt.base.errors import CompilingWarning, InvalidOption, MethodUnavailable, SlowWarning, warn_caller
+from allocopt.base.spelling import spelled
 from allocopt.solvers import newton
 from allocopt.solving.roads.helper_process import start_helper
 
@@ -136,6 +137,7 @@ def _kernel() -> ModuleType | None:
     return kernel
 
 
+@spelled
 def precompile() -> None:
     """Make the machine code of the compiled road now; without it `solve` takes the numpy road. Nothing is done where it is on disk.
 

@@ -1,8 +1,11 @@
 """Pictures of gaps, pulls, audits, graphs and profiles: what is drawn is what the numbers say; and every plot takes axes."""
 
+import dataclasses
+
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import allocopt as ao
 from allocopt.insight.plots.charts.performance_profiles import profile_factors
@@ -207,3 +210,71 @@ def test_no_node_of_a_graph_is_cut_off(width):
         centres, frame = axes.transData.transform(nodes.get_offsets()), axes.get_window_extent()
         assert (centres - radius >= frame.min).all()
         assert (centres + radius <= frame.max).all()
+
+
+def bars(values, tol=1e-8):
+    """The allocation plot of a solution whose α are these."""
+    arms = np.vstack([np.eye(len(values)), np.ones(len(values))])
+    found = ao.regret_constant(arms, np.r_[1.0, np.zeros(len(values) - 1)])
+    alpha = np.r_[values, np.inf]
+    support = np.flatnonzero(np.isfinite(alpha) & (alpha > 0))
+    given = dataclasses.replace(found, allocation=alpha, tol=tol)
+    given.__dict__["support"] = support
+    return plots.allocation(given).axes[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "tol", "scale"),
+    [
+        ([3.0, 2.0, 1.0], 1e-8, "linear"),
+        ([3.0, 2.0, 3e-9], 1e-8, "linear"),  # what a solver leaves of a zero
+        ([4.09, 3.0, 2e-5], 1e-6, "linear"),  # the same at a wider tolerance
+        ([0.673, 0.261, 0.117, 0.15, 0.009], 1e-8, "linear"),  # one small bar beside others that can be seen
+        ([112.0, 1.83], 1e-8, "log"),
+        ([102.0, 0.36, 0.17, 0.13], 1e-8, "log"),  # one bar flattens the rest
+    ],
+)
+def test_bars_are_logarithmic_only_where_most_of_them_would_be_lines(values, tol, scale):
+    assert bars(values, tol).get_xscale() == scale
+
+
+def test_noise_of_the_solver_does_not_make_pulls_logarithmic():
+    from allocopt.insight.plots.style import above_noise, flattened
+
+    assert not flattened(above_noise([5e-8, 30.0, 40.0, np.inf, 0.0], 1e-8).tolist())
+    assert flattened(above_noise([1.0, 30.0], 1e-8).tolist())
+    assert above_noise([]).size == 0
+
+
+def written(drawn):
+    """The boxes of all words beside points, and those of the numbers at the ticks of each axis."""
+    drawn.get_figure(root=True).draw_without_rendering()
+    ticks = [
+        [t.get_window_extent() for t in axis.get_ticklabels(which="both") if t.get_text() and t.get_visible()]
+        for axis in (drawn.xaxis, drawn.yaxis)
+    ]
+    return [[Text.get_window_extent(t) for t in drawn.texts], *ticks]  # without the lines that lead to the points
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_words_do_not_cover_each_other_in_crowded_pictures(seed):
+    rng = np.random.default_rng(seed)
+    labels = [f"treatment {i}, dose {3 * i}" for i in range(60)]
+    flat = ao.LinearBandit(rng.normal(size=(60, 2)), [1, 0.2], labels=labels)
+    deep = ao.LinearBandit(rng.normal(size=(60, 6)), rng.normal(size=6), labels=labels)
+    graph = nx.gnp_random_graph(10, 0.4, seed=3 + seed)
+    for i, edge in enumerate(graph.edges):
+        graph.edges[edge]["weight"] = 1.0 + (i * 0.37) % 1.0
+    for figure in (flat.plot(), deep.plot(), plots.gap_information(flat), ao.graphs.path_arms(graph, 0, 7).plot()):
+        for drawn in figure.axes:
+            for boxes in written(drawn):
+                for i, one in enumerate(boxes):
+                    assert not any(one.overlaps(other) for other in boxes[i + 1 :])
+
+
+def test_a_name_far_from_its_point_has_a_line_that_leads_there():
+    rng = np.random.default_rng(0)
+    bandit = ao.LinearBandit(rng.normal(size=(60, 6)), rng.normal(size=6), labels=[f"treatment {i}" for i in range(60)])
+    for note in plots.gap_information(bandit).axes[0].texts:
+        away = np.hypot(*note.xyann)
+        assert (note.arrow_patch is not None) == (away > 2.9 * 6.0) or away < 40

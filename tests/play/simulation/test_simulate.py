@@ -216,6 +216,40 @@ def test_bad_input_gets_one_clear_line(call, words):
     assert "\n" not in str(caught.value)
 
 
+class ShortStart(Silly):
+    def start(self, arms, horizon):
+        return self
+
+
+class RoundsToo(Silly):
+    def choose(self, t):
+        return self.arm
+
+
+class NoReward(Silly):
+    def update(self, arm):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (ShortStart(0), "ShortStart: expected start(arms, horizon, noise_variance, rng), got start(arms, horizon)"),
+        (RoundsToo(0), "policy RoundsToo: expected choose(), got choose(t)"),
+        (NoReward(0), "policy NoReward: expected update(arm, reward), got update(arm)"),
+    ],
+)
+def test_methods_of_a_policy_that_take_something_else_are_refused_by_name(policy, words):
+    with pytest.raises(ao.InvalidOption) as caught:
+        simulate(policy, BANDIT, 10, 2, workers=1)
+    assert str(caught.value).endswith(words)
+
+
+def test_an_environment_that_takes_something_else_is_refused():
+    with pytest.raises(ao.InvalidOption, match=r"expected a function of \(arm, t, rng\), got one of \(arm\)"):
+        simulate(UCB(), BANDIT, 10, 2, environment=lambda arm: 0.0)
+
+
 def test_several_optimal_arms_are_allowed_and_stated():
     r = simulate(EndOfOptimism(), ao.LinearBandit([[1, 0], [1, 1], [0, 1]], [1, 0]), 500, 3, rng=0)
     assert "2 arms are optimal" in r.notes[0]

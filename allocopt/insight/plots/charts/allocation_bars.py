@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array, whole_number
 from allocopt.insight.plots.canvas import Width, given_axes, inches_of
@@ -16,6 +17,7 @@ from allocopt.insight.plots.style import (
     ORANGE,
     UNITS,
     WIDE,
+    above_noise,
     arm_names,
     drawing,
     finish,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _MOST_BARS: Final = 200
 
 
+@spelled
 def allocation(solution: Solution, most: int = 20, *, ax: Any = None, width: Width = None) -> Figure:
     """The allocation α and the multipliers λ as bars, the arms of the largest cost first.
 
@@ -72,8 +75,8 @@ def allocation(solution: Solution, most: int = 20, *, ax: Any = None, width: Wid
         else:
             left, right = given_axes(ax, 2, spatial=(False, False))
             figure = left.get_figure(root=True)  # type: ignore[assignment]
-        _bars(left, alpha[shown], arm_names(solution.labels, shown.tolist()), BLUE)
-        _bars(right, solution.multipliers[rows], row_names, ORANGE)
+        _bars(left, alpha[shown], arm_names(solution.labels, shown.tolist()), BLUE, solution.tol)
+        _bars(right, solution.multipliers[rows], row_names, ORANGE, solution.tol)
         right.tick_params(axis="y", labelleft=not per_arm)
         left.set_xlabel(f"allocation α\n[{UNITS[program.kind]}]")
         right.set_xlabel(f"multiplier λ\n[Σλ = {number(float(solution.multipliers.sum()))}]")
@@ -89,14 +92,14 @@ def allocation(solution: Solution, most: int = 20, *, ax: Any = None, width: Wid
         return finish(figure) if ax is None else figure
 
 
-def _bars(axes: Axes, values: Array, names: list[str], colour: str) -> None:
+def _bars(axes: Axes, values: Array, names: list[str], colour: str, tol: float) -> None:
     """Horizontal bars with their numbers; an infinite one reaches the edge, hatched."""
     places = np.arange(len(values))
     finite = np.isfinite(values)
-    positive = values[finite & (values > 0)]
-    top = float(positive.max(initial=0.0)) or 1.0
-    bottom = float(positive[positive > SUPPORT * top].min(initial=top))  # rounding noise does not set the scale
-    log = top > WIDE * bottom
+    top = float(values[finite].max(initial=0.0)) or 1.0
+    seen = np.sort(above_noise(values, tol))
+    bottom = float(seen.min(initial=top))
+    log = len(seen) > 0 and top > WIDE * float(seen[(len(seen) - 1) // 2])  # at least half of the bars would be lines
     start = bottom / 3 if log else 0.0
     edge = top * (top / start) ** 0.4 if log else 1.45 * top
     axes.barh(places[finite], np.maximum(values[finite], start) - start, left=start, height=0.68, color=colour)

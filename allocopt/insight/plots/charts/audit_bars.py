@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, whole_number
 from allocopt.insight.plots.canvas import Width, given_axes, inches_of
 from allocopt.insight.plots.style import BLACK, BLUE, GREY, NOTE, ORANGE, arm_names, drawing, finish, new_figure, number
@@ -21,6 +22,7 @@ __all__ = ["audit_bars"]
 _MOST_ARMS: Final = 100
 
 
+@spelled
 def audit_bars(found: Audit, most: int = 15, *, time: int = -1, ax: Any = None, width: Width = None) -> Figure:
     """Pulls beside α·log n, and the evidence ratio, of the arms that an audit complains most about.
 

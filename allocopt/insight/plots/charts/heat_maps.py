@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, vector
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
@@ -25,6 +26,7 @@ _MOST_WRITTEN: Final = 8
 """Cells carry their number while there are at most so many across."""
 
 
+@spelled
 def heat_map(
     x: Any,
     y: Any,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from allocopt.base.errors import AllocoptError, InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray, vector
 from allocopt.insight.plots.canvas import Width, canvas
@@ -43,6 +44,7 @@ class Curve(NamedTuple):
     """Where each point was in what the user gave."""
 
 
+@spelled
 def family_curve(
     parameter_values: Any,
     lower: Any = None,

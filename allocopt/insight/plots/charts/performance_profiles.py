@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, positive_number
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import COLOURS, DASHES, MARKERS, NOTE, drawing, text
@@ -20,6 +21,7 @@ __all__ = ["performance_profiles", "profile_factors"]
 _LINEAR_UP_TO = 5.0  # factors up to here are shown on a linear scale
 
 
+@spelled
 def performance_profiles(
     scores: Any,
     *,

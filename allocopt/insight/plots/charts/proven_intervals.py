@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import BLUE, GREY, NOTE, drawing, number, text
@@ -23,6 +24,7 @@ _WIDE_ENOUGH: Final = 1e-2
 """Relative width from which on an axis of the numbers themselves has ticks that differ in their first digits."""
 
 
+@spelled
 def intervals(found: Any, *, quantity: str = "value", ax: Any = None, width: Width = None) -> Figure:
     """Proven intervals as bars, one below the other, each with its relative width.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.actions.spanner import Spanner
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import BLUE, GREY, NOTE, ORANGE, drawing, number
@@ -23,6 +24,7 @@ _FEW: Final = 40  # dots of one column, which may be larger
 _GOLDEN: Final = 0.6180339887498949
 
 
+@spelled
 def spanner_coefficients(spanner: Spanner, *, ax: Any = None, width: Width = None) -> Figure:
     """The coefficients of all arms in the arms of a spanner: one column for each of these, all between −C and C.
 

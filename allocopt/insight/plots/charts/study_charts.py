@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array
 from allocopt.insight.plots.charts.heat_maps import heat_map
 from allocopt.insight.plots.charts.parameter_curves import family_curve
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["study_chart"]
 
 
+@spelled
 def study_chart(
     result: StudyResult, quantity: str | None = None, *, parameters: str | tuple[str, str] | None = None, **options: Any
 ) -> Figure:
@@ -37,6 +39,8 @@ def study_chart(
     **options
         Those of `family_curve` or `heat_map`: ``log``, ``ax``, ``width``, and ``reference`` for curves.
     """
+    if not hasattr(result, "spec"):
+        raise InvalidOption(f"result: expected a StudyResult, got a {type(result).__name__}")
     quantity = result.spec.quantities[0] if quantity is None else quantity
     rows = result.rows(quantity)
     numeric = {name: column for name in result.spec.design.names if (column := _numbers(rows[name])) is not None}

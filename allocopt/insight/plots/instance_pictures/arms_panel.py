@@ -12,6 +12,7 @@ from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.insight.plots.instance_pictures.panels import axes_of, equal_scales, legend_under
 from allocopt.insight.plots.instance_pictures.sets import Picture
+from allocopt.insight.plots.names import place_labels
 from allocopt.insight.plots.style import (
     BLACK,
     GREY,
@@ -21,7 +22,6 @@ from allocopt.insight.plots.style import (
     UNITS,
     arm_names,
     number,
-    place_labels,
 )
 
 __all__ = ["arms_2d", "arms_3d"]

@@ -10,8 +10,11 @@ import numpy as np
 
 from allocopt.actions.graphs import GraphArms
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
+from allocopt.base.tolerances import SUPPORT
 from allocopt.base.validation import Array
 from allocopt.insight.plots.canvas import Canvas, Width, canvas
+from allocopt.insight.plots.names import Room
 from allocopt.insight.plots.style import BLUE, GREY, NOTE, ORANGE, UNITS, drawing, number, text
 from allocopt.model.programs import regret
 from allocopt.model.solution import Solution
@@ -24,9 +27,11 @@ __all__ = ["edge_allocation"]
 
 _THICKEST: Final = 7.0  # points
 _MOST_EDGES: Final = 2000
+_BOX: Final = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
 _MOST_NAMED: Final = 40  # nodes and edges that get their names written
 
 
+@spelled
 def edge_allocation(
     graph_arms: GraphArms,
     solution: Solution | None = None,
@@ -83,7 +88,7 @@ def edge_allocation(
         for (a, b), amount, optimal in zip(edges, flow.tolist(), best.tolist(), strict=True):
             ends = np.array([places[a], places[b]])
             axes.plot(*ends.T, color=GREY, linewidth=0.6, zorder=1)
-            if amount > 1e-9 * top:
+            if amount > SUPPORT * top:
                 axes.plot(*ends.T, color=BLUE, linewidth=max(0.9, _THICKEST * amount / top), alpha=0.75, zorder=2,
                           solid_capstyle="round")  # fmt: skip
             if optimal:
@@ -105,14 +110,14 @@ def edge_allocation(
         if few:
             for node, (x, y) in places.items():
                 axes.text(x, y, text(_node_name(node), 6), ha="center", va="center", fontsize=7, zorder=5)
-        if len(edges) <= _MOST_NAMED:
-            _write_amounts(axes, edges, flow, places)
         _key(axes, top, UNITS[solution.program.kind], bool(best.any()))
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_axis_off()
         axes.set_title("what exploration uses: Σ α over the arms with the edge", **NOTE)
         board.legend()
         _make_room(board, math.sqrt(size) / 2)
+        if len(edges) <= _MOST_NAMED:
+            _write_amounts(axes, edges, flow, places, math.sqrt(size) / 2)
         return board.done()
 
 
@@ -148,13 +153,19 @@ def _node_name(node: Any) -> str:
 
 
 def _write_amounts(
-    axes: Any, edges: list[tuple[Any, Any]], flow: Array, places: dict[Any, tuple[float, float]]
+    axes: Any, edges: list[tuple[Any, Any]], flow: Array, places: dict[Any, tuple[float, float]], radius: float
 ) -> None:
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-    for (a, b), amount in zip(edges, flow.tolist(), strict=True):
-        if amount > 1e-9 * max(float(flow.max()), 1e-300):
+    """The amounts on their edges, the largest first; one that would cover a node or another amount is left out."""
+    room = Room(axes)
+    for place in places.values():
+        room.take_disc(place, radius)
+    for i in np.argsort(-flow, kind="stable").tolist():
+        a, b = edges[i]
+        amount = float(flow[i])
+        if amount > SUPPORT * float(flow.max()):
             middle = (np.array(places[a]) + np.array(places[b])) / 2
-            axes.text(*middle, number(amount), fontsize=7, ha="center", va="center", bbox=box, zorder=6)
+            if room.take(middle, number(amount)):
+                axes.text(*middle, number(amount), fontsize=7, ha="center", va="center", bbox=_BOX, zorder=6)
 
 
 def _make_room(board: Canvas, radius: float) -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.tolerances import NOT_ZERO
 from allocopt.base.validation import Array, IntArray
 from allocopt.insight.plots.canvas import Width, canvas
+from allocopt.insight.plots.names import place_labels
 from allocopt.insight.plots.style import (
     BLACK,
     GREY,
@@ -20,7 +22,6 @@ from allocopt.insight.plots.style import (
     arm_names,
     drawing,
     number,
-    place_labels,
 )
 from allocopt.linear.information import Directions
 from allocopt.model.bandit import LinearBandit
@@ -39,6 +40,7 @@ _MOST_NAMED: Final = 6
 _KINDS: Final = ("regret", "contextual", "horizon", "optimism", "remaining")
 
 
+@spelled
 def gap_information(solution: Solution | LinearBandit, *, ax: Any = None, width: Width = None) -> Figure:
     r"""Every suboptimal arm by its gap Δ and its uncertainty ||x||²_{H(α)^-1}, in any dimension.
 

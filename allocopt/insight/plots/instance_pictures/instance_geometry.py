@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from allocopt.base.spelling import spelled
 from allocopt.insight.plots.canvas import Width, given_axes, inches_of
 from allocopt.insight.plots.instance_pictures.arms_panel import arms_2d, arms_3d
 from allocopt.insight.plots.instance_pictures.parameters_panel import parameters_2d, parameters_3d
@@ -29,6 +30,7 @@ __all__ = ["geometry"]
 _SIDE_BY_SIDE = 5.5  # inches from which the two panels stand side by side
 
 
+@spelled
 def geometry(
     bandit: LinearBandit,
     solution: Solution | None = None,

@@ -20,6 +20,7 @@ from allocopt.insight.plots.instance_pictures.sets import (
     off_plane,
     set_points,
 )
+from allocopt.insight.plots.names import place_labels
 from allocopt.insight.plots.style import (
     BLACK,
     BLUE,
@@ -29,7 +30,6 @@ from allocopt.insight.plots.style import (
     PURPLE,
     arm_names,
     number,
-    place_labels,
 )
 
 __all__ = ["parameters_2d", "parameters_3d"]

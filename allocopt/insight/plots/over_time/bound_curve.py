@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, positive_number
 from allocopt.insight.bounds.bound import FiniteTimeBound
 from allocopt.insight.plots.canvas import Width, canvas
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["bound_curve", "bound_points"]
 
 
+@spelled
 def bound_curve(
     bounds: Sequence[FiniteTimeBound],
     *,

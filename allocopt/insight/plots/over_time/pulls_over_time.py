@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, whole_number
 from allocopt.insight.plots.canvas import Width, canvas
-from allocopt.insight.plots.style import COLOURS, DASHES, MARKERS, NOTE, arm_names, drawing, flattened
+from allocopt.insight.plots.style import COLOURS, DASHES, MARKERS, NOTE, above_noise, arm_names, drawing, flattened
 from allocopt.model import programs
 from allocopt.model.contexts import ContextualBandit
 from allocopt.model.solution import Solution
@@ -25,6 +26,7 @@ __all__ = ["pulls_over_time"]
 _MOST_ARMS: Final = 5
 
 
+@spelled
 def pulls_over_time(
     result: SimulationResult,
     arms: Sequence[int] | None = None,
@@ -76,7 +78,7 @@ def pulls_over_time(
         axes.set_xscale("log")
         ends = [float(result.pulls[:, arm].mean()) for arm in chosen]
         wanted = [float(a) * np.log(times[-1]) for a in found.allocation[chosen] if np.isfinite(a) and a > 0]
-        if flattened([x for x in (*ends, *wanted) if x > 0]):
+        if flattened(above_noise([*ends, *wanted], found.tol).tolist()):
             axes.set_yscale("symlog", linthresh=1.0)
         for i, (arm, name) in enumerate(zip(chosen, arm_names(bandit.labels, chosen), strict=True)):
             pulls: Array = result.pulls_at_times[:, :, arm].astype(np.float64)
@@ -104,6 +106,8 @@ def pulls_over_time(
 
 def _arms(result: SimulationResult, arms: Sequence[int] | None, solution: Solution) -> list[int]:
     bandit = result.bandit
+    if arms is not None and not np.iterable(arms):
+        raise InvalidOption(f"arms: expected a list of numbers of arms, got a {type(arms).__name__}")
     if arms is not None:
         chosen = [whole_number("arms", i) for i in arms]
         for i in chosen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import BLACK, BLUE, NOTE, drawing, text
 from allocopt.play.simulation.compare import Comparison
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["regret_difference"]
 
 
+@spelled
 def regret_difference(found: Comparison, *, ax: Any = None, width: Width = None) -> Figure:
     """The mean difference of two policies' regret against n, with the band that holds it at all times together.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, IntArray, matrix, positive_number, vector
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import (
@@ -31,6 +32,7 @@ __all__ = ["regret_curves"]
 _SEEN = 0.05  # of the height: what stays below lies on the axis to the eye
 
 
+@spelled
 def regret_curves(
     curves: Mapping[str, Any],
     *,
@@ -68,7 +70,8 @@ def regret_curves(
     'round n'
     """
     if not isinstance(curves, Mapping) or not curves:
-        raise InvalidOption("curves: expected a mapping from names to (times, regret), with at least one entry")
+        got = "an empty one" if isinstance(curves, Mapping) else f"a {type(curves).__name__}"
+        raise InvalidOption(f"curves: expected a mapping from names to simulations or (times, regret), got {got}")
     last = np.inf if horizon is None else positive_number("horizon", horizon)
     slope = None if constant is None else positive_number("constant", constant, zero=True)
     checked = {str(name): measured_runs(str(name), curve, last) for name, curve in curves.items()}

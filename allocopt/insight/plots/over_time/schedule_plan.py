@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from allocopt.base.errors import InvalidOption
+from allocopt.base.spelling import spelled
 from allocopt.base.validation import Array, whole_number
 from allocopt.insight.plots.canvas import Width, canvas
 from allocopt.insight.plots.style import COLOURS, DASHES, GREY, MARKERS, NOTE, arm_names, drawing, flattened, number
@@ -24,6 +25,7 @@ _LONG: Final = 1000
 """Rounds from which on the axis of rounds is logarithmic: exploration is then a small part of them."""
 
 
+@spelled
 def schedule_plan(
     schedule: Schedule,
     arms: Sequence[int] | None = None,
