@@ -7,7 +7,6 @@ the best arm is the shortest path. Columns are the edges in the order of ``G.edg
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -18,17 +17,12 @@ from typing import Any
 import numpy as np
 
 from allocopt.actions.labels import label_texts
+from allocopt.actions.listing import largest_matchings, paths_in_order, simple_paths, spanning_trees
 from allocopt.actions.oracles import (
-    Arc,
-    Assignments,
     Incidence,
-    Paths,
-    Trees,
     assignment_oracle,
     edge_list,
-    find,
     list_oracle,
-    reachable,
     shortest_path_oracle,
     spanning_tree_oracle,
 )
@@ -147,14 +141,14 @@ def path_arms(
             raise InvalidInstance(f"k_best: {wanted} paths are more than limit = {most}")
         lengths = [1.0] * paths.dim if theta is None else (-theta).tolist()
         return replace(
-            _incidence(paths, islice(_in_order(paths, lengths), wanted), theta, wanted, "paths", "k_best"),
+            _incidence(paths, islice(paths_in_order(paths, lengths), wanted), theta, wanted, "paths", "k_best"),
             source=source,
         )
     if paths.acyclic:
         if paths.count() > most:
             raise _too_many(f"{_count_text(paths.count())} paths", most)
         most = paths.count()
-    return replace(_incidence(paths, _simple_paths(paths), theta, most, "paths"), source=source)
+    return replace(_incidence(paths, simple_paths(paths), theta, most, "paths"), source=source)
 
 
 @spelled
@@ -174,7 +168,7 @@ def spanning_tree_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) ->
         magnitude = logarithm / math.log(10)
         count = f"{10**magnitude:.4g}" if magnitude < 15 else f"10^{magnitude:.0f}"
         raise _too_many(f"about {count} spanning trees", most)
-    return _incidence(trees, _trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
+    return _incidence(trees, spanning_trees(trees), _theta(G, trees.edges, weight), most, "spanning trees")
 
 
 @spelled
@@ -190,7 +184,7 @@ def matching_arms(G: Any, *, weight: str = "weight", limit: int = LIMIT) -> Grap
     matchings, most = assignment_oracle(G), whole_number("limit", limit, least=1)
     if matchings.at_most() < most:
         most = math.ceil(matchings.at_most())
-    return _incidence(matchings, _matchings(matchings), _theta(G, matchings.edges, weight), most, "matchings")
+    return _incidence(matchings, largest_matchings(matchings), _theta(G, matchings.edges, weight), most, "matchings")
 
 
 @spelled
@@ -308,92 +302,6 @@ def _patiently(sets: Iterable[list[int]], limit: int, what: str, argument: str) 
             )
         if whole > _LONG:
             warn_caller(f"{argument}: listing up to {limit} {what} of this graph takes up to {speed}", SlowWarning)
-
-
-def _simple_paths(paths: Paths) -> Iterator[list[int]]:
-    """Every simple path once. A step is taken only if the target stays in reach, so paths keep coming."""
-    leaving: dict[int, list[Arc]] = {}
-    for arc in paths.arcs:
-        leaving.setdefault(arc[0], []).append(arc)
-    stack: list[tuple[Arc, ...]] = [()]
-    while stack:
-        path = stack.pop()
-        node = path[-1][1] if path else paths.source
-        if node == paths.target:
-            yield [arc[2] for arc in path]
-            continue
-        steps = leaving[node]
-        if not paths.acyclic:
-            passed = {paths.source, *(arc[1] for arc in path)}
-            near = reachable(paths.target, [(a[1], a[0]) for a in paths.arcs if not {a[0], a[1]} & passed])
-            steps = [arc for arc in steps if arc[1] in near]
-        stack.extend((*path, arc) for arc in reversed(steps))
-
-
-def _in_order(paths: Paths, lengths: Sequence[float]) -> Iterator[list[int]]:
-    """Simple paths, shortest first (Yen's algorithm with Lawler's partition)."""
-    best = paths.shortest(paths.arcs, lengths, paths.source)
-    assert best is not None
-    # length, tie-breaker, path, how many of its arcs are fixed, arcs barred after those
-    heap: list[tuple[float, int, tuple[Arc, ...], int, frozenset[Arc]]] = [(0.0, 0, best, 0, frozenset())]
-    made = 1
-    while heap:
-        _, _, path, fixed, barred = heapq.heappop(heap)
-        yield [arc[2] for arc in path]
-        for i in range(fixed, len(path)):
-            bar = (barred if i == fixed else frozenset[Arc]()) | {path[i]}
-            passed = {paths.source, *(arc[1] for arc in path[:i])}
-            spur = paths.shortest([a for a in paths.arcs if a[1] not in passed and a not in bar], lengths, path[i][0])
-            if spur is not None:
-                whole = path[:i] + spur
-                heapq.heappush(heap, (math.fsum(lengths[a[2]] for a in whole), made, whole, i, bar))
-                made += 1
-
-
-def _trees(trees: Trees) -> Iterator[list[int]]:
-    """Take or leave edge after edge, leaving one only if the rest still connects the graph."""
-    stack: list[tuple[int, list[int], list[int]]] = [(0, list(range(trees.n_nodes)), [])]
-    while stack:
-        i, parent, chosen = stack.pop()
-        if len(chosen) == trees.n_nodes - 1:
-            yield chosen
-            continue
-        a, b = (find(parent, end) for end in trees.ends[i])
-        rest = [(find(parent, u), find(parent, v)) for u, v in trees.ends[i + 1 :]]
-        roots = {find(parent, node) for node in range(trees.n_nodes)}
-        if len(reachable(a, rest + [(v, u) for u, v in rest])) == len(roots):
-            stack.append((i + 1, parent, chosen))
-        if a != b:
-            joined = parent.copy()
-            joined[a] = b
-            stack.append((i + 1, joined, [*chosen, i]))
-
-
-def _matchings(family: Assignments) -> Iterator[list[int]]:
-    """Take or leave edge after edge, as long as a matching of the largest size can still come of it."""
-    # here: only matchings need it, and every command would start 25 ms later
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    def largest(edges: Sequence[int]) -> int:
-        rows, columns = [family.ends[i][0] for i in edges], [family.ends[i][1] for i in edges]
-        graph = csr_array((np.ones(len(edges)), (rows, columns)), shape=family.shape)
-        return int((maximum_bipartite_matching(graph) >= 0).sum())
-
-    stack: list[tuple[list[int], list[int]]] = [([], list(range(family.dim)))]
-    size = largest(range(family.dim))
-    while stack:
-        chosen, left = stack.pop()
-        if len(chosen) == size:
-            yield chosen
-            continue
-        first, rest = left[0], left[1:]
-        if len(chosen) + largest(rest) == size:
-            stack.append((chosen, rest))
-        row, column = family.ends[first]
-        apart = [i for i in rest if family.ends[i][0] != row and family.ends[i][1] != column]
-        if len(chosen) + 1 + largest(apart) == size:
-            stack.append(([*chosen, first], apart))
 
 
 def _laplacian(n: int, ends: Sequence[tuple[int, int]], weights: Array) -> Array:
