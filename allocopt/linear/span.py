@@ -54,7 +54,8 @@ def spanning_coordinates(rows: Array, sizes: Array | None = None) -> tuple[int, 
 
     Rows and columns are equilibrated by powers of two, so units do not matter. A sample of rows is looked at first: if it
     spans everything, the others cannot change the answer. ``sizes`` are those of the numbers that each row was computed
-    from, where these are larger than the row itself: what rounding did to it is relative to them.
+    from, where these are larger than the row itself: what rounding did to it is relative to them; columns then have the units
+    in which those numbers are of one size.
     """
     k, d = rows.shape
     size = 8 * d + 32
@@ -75,12 +76,12 @@ def _spanning_coordinates(rows: Array, sizes: Array | None) -> tuple[int, ...]:
     columns, weakest = _pivot_columns(balanced, RANK)
     if weakest > _SUSPECT:
         return columns
-    # small rows, and rows of which little is left, were scaled up together with their rounding
-    even = rows * column_units(rows)
+    # small rows, and rows and columns of which little is left, were scaled up together with their rounding
+    even = rows * column_units(rows) if sizes is None else rows
     size = np.sqrt(squared_row_lengths(even)) if sizes is None else sizes
     even = even[size > 0] / size[size > 0][:, None]
-    fewer, _ = _pivot_columns(even * column_units(even), _CERTIFIABLE)
-    return fewer if len(fewer) < len(columns) else columns
+    fewer, _ = _pivot_columns(even * column_units(even) if sizes is None else even, _CERTIFIABLE)
+    return fewer if len(fewer) <= len(columns) else columns
 
 
 def _pivot_columns(rows: Array, tolerance: float) -> tuple[tuple[int, ...], float]:

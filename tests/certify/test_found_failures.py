@@ -233,3 +233,27 @@ def test_a_negative_weight_proves_no_finite_time_bound():
     )
     with pytest.raises(ao.InvalidProof, match=r"weights: expected numbers >= 0, but entry 1 is -1000000"):
         changed.verify()
+
+
+def test_a_column_of_which_little_is_left_is_no_pivot_of_a_rounded_set():
+    # Rank 2 up to rounding. Columns 0 and 4 are nearly proportional: with these as pivots rounding grew to 9.5e-13 and was taken for a
+    # direction, but not beside a copied column, where other pivots were chosen.
+    arms = np.array([
+        [-0.5850236445360771, 0.36671329258059043, 0.38012725034111355, 0.37358521345837653, 0.8588917454994889],
+        [-1.2312093620714455, 1.5890332820219828, -0.1409894052583444, -0.7539051407581494, 1.8085092977273483],
+        [1.2526246316915093, -1.6072191443166406, 0.13255742449832963, 0.7492037239345085, -1.8399551630151527],
+        [-1.1041502512578698, -0.470634199533066, 2.0562069247336, 2.8962868418071803, 1.619712217421449],
+        [1.2482901201681063, 1.0150473798731987, -2.880718547610959, -4.184539449165333, -1.8306047810505854],
+        [-1.97795554412606, 0.9622108913678629, 1.604873780702515, 1.7862966341832383, 2.903582634427118],
+        [-1.6186422751162854, 2.422908587107869, -0.5697356836355404, -1.6202658644371444, 2.3779856964822037],
+    ])  # fmt: skip
+    theta = np.array(
+        [-0.43283969096940716, 1.4736344474001621, 0.4492178419340251, 1.341736186907481, -2.173654626179241]
+    )
+    u, s, _ = np.linalg.svd(arms)
+    gaps = ao.LinearBandit(arms, theta).gaps
+    flat = ao.Allocator(u[:, :2] * s[:2]).solve(gaps).value  # two columns, and no question of rank
+    for copies in ([], [0], [4], [0, 1, 2, 3, 4]):
+        found = ao.regret_constant(np.hstack([arms, arms[:, copies]]), np.append(theta, np.zeros(len(copies))))
+        assert found.status is ao.Status.CONDITIONAL
+        assert found.value == pytest.approx(flat, rel=1e-8)
