@@ -92,7 +92,7 @@ class Figures:
     def ratios(self, n: int, policy: str, other: str, held_out: bool | None = None) -> dict[str, float]:
         """Instance → mean regret of the one over that of the other; instances where both are positive."""
         means = self.means(n, held_out)
-        one, two = means[policy], means[other]
+        one, two = means[policy], means.get(other, {})  # it may not be among the policies that were asked for
         return {i: one[i] / two[i] for i in one if two.get(i, 0.0) > 0.0 and one[i] > 0.0}
 
     def to_the_best(self, n: int, policy: str, held_out: bool | None = None) -> dict[str, float]:
