@@ -88,7 +88,7 @@ def test_the_plan_asks_for_the_solution_of_the_program_with_these_constraints(ev
         player.update(arm, reward)
         pulls[arm] += 1
         sums[arm] += reward
-    assert compared >= 10
+    assert compared > (20 if evenness == 0.0 else 9)  # even levels ask for fewer plans here
 
 
 def test_without_noise_the_slope_comes_to_c_and_regret_is_paid_where_the_optimal_allocation_pays_it():

@@ -18,10 +18,8 @@ from allocopt.base.validation import Array, IntArray, frozen
 __all__ = ["SightedArray", "Sightings"]
 
 _MOST_ENTRIES = 10**8  # of an array that is made when somebody asks for it: 0.8 GB
-_BYTES_OF_AN_ENTRY, _AT_ONCE = (
-    80.0,
-    2**24,
-)  # of a list of what is shown, and entries of a table that are counted at once
+_BYTES_OF_AN_ENTRY = 80.0  # of a list of what is shown
+_AT_ONCE = 2**24  # entries of a table that are counted at once
 
 
 @dataclass(frozen=True, eq=False)
